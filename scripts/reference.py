@@ -21,6 +21,8 @@ from pathlib import Path
 import penstock
 import penstock.testing
 import penstock.trident
+from penstock import storage
+from penstock.connectors import base
 from penstock.frontends.drpc.linear import LinearBolt
 from penstock.frontends.streams.branches import Branches
 from penstock.frontends.streams.keyed import KeyedStream
@@ -33,8 +35,13 @@ from penstock.frontends.trident.state import TridentState
 from penstock.frontends.trident.stream import TridentStream
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference" / "api"
-MODULES = {"penstock.testing": penstock.testing, "penstock.trident": penstock.trident}
-SECTIONS = ("Args", "Returns", "Yields", "Raises")
+MODULES = {
+    "penstock.testing": penstock.testing,
+    "penstock.trident": penstock.trident,
+    "penstock.connectors.base": base,
+    "penstock.storage": storage,
+}
+SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises")
 RETURNED = {
     "KeyedStream": KeyedStream,
     "WindowedStream": WindowedStream,
@@ -68,6 +75,12 @@ NOT_MADE = (
     "RunSpec",
     "Timer",
     "action",
+    "RowSink",
+    "SinkConnector",
+    "SourceConnector",
+    "StagedBatch",
+    "StagedRows",
+    "Storage",
 )
 """Classes that users do not make by calling them, or not by these arguments."""
 TYPES = {
@@ -146,6 +159,11 @@ PAGES = (
           "QueryFunction", "MapGet", "SnapshotGet", "TupleCollectionGet", "StateUpdater"), "penstock.trident"),
     Page("functions.md", "Functions", "Calls are made with `penstock.drpc`. [Guide](../../guide/drpc.md)",
          ("LinearDRPCTopologyBuilder", "LinearBolt")),
+    Page("connectors.md", "Connectors of your own", "`from penstock.connectors.base import ...`; `ps.connector` hands one to a flow.",
+         ("SourceConnector", "SourceContext", "RowSink", "SinkConnector", "SinkContext", "Batch", "StagedBatch", "StagedRows", "Refusal", "Capabilities", "Spot",
+          "rows_of", "refusals_of", "REFUSED"), "penstock.connectors.base"),
+    Page("storage.md", "Storage", "`from penstock.storage import ...`: durable bytes under names, in files, object stores and HDFS.",
+         ("storage_at", "open_storage", "Storage", "Entry", "StorageError", "NotFound", "Conflict"), "penstock.storage"),
     Page("testing.md", "Test kit", "`from penstock.testing import ...`. [Guide](../../guide/testing.md)",
          ("run_local", "run_spark", "LocalDRPC", "Driver", "Results", "explain_match", "Explanation", "explain_rows", "RowExplanation", "complete_topology", "TrackedTopology", "BARRIER", "CRASH"), "penstock.testing"),
 )  # fmt: skip
@@ -159,6 +177,7 @@ class Doc:
     args: dict[str, str] = field(default_factory=dict)
     returns: str = ""
     raises: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
     example: str = ""
 
 
@@ -179,7 +198,8 @@ def parsed(text: str) -> Doc:
             parts[at].append(line)
     plain = {name: textwrap.dedent("\n".join(lines)).strip("\n") for name, lines in parts.items()}
     returns = " ".join((plain["Returns"] or plain["Yields"]).split())
-    return Doc(plain[""].strip(), _named(plain["Args"]), returns, _named(plain["Raises"]), plain["example"])
+    args, raises, attributes = (_named(plain[section]) for section in ("Args", "Raises", "Attributes"))
+    return Doc(plain[""].strip(), args, returns, raises, attributes, plain["example"])
 
 
 def _named(text: str) -> dict[str, str]:
@@ -205,8 +225,9 @@ class Name:
     def doc(self) -> Doc:
         """What its docstring says; what that of a method leaves out is as the method says that it stands in for."""
         own = parsed(inspect.getdoc(self.of) or "")
-        for base in self._replaced():
-            above = parsed(inspect.getdoc(base) or "")
+        own = replace(own, args=_of(self.parameters, own.attributes) | own.args) if self.is_class else own
+        for method in self._replaced():
+            above = parsed(inspect.getdoc(method) or "")
             own = replace(
                 own,
                 args=_of(self.parameters, above.args) | own.args,
@@ -305,6 +326,7 @@ def _entries(page: Page, name: str) -> Iterator[str]:
 
 
 CONSTANTS = {
+    "REFUSED": "Stands in the message of a sink that refuses rows while they are staged; what it says against them follows.",
     "END": "What `Spout.next_tuple` returns (or raises) when the spout has nothing more to emit, ever.",
     "fn": 'Every function as a method: `ps.fn.upper(ps.col("word"))`; plain arguments are constants. Names that are Python keywords end in an underscore: `ps.fn.if_`.',
     "BARRIER": "In a list of records for `run_local`: a batch ends here.",
@@ -375,6 +397,8 @@ def _fields(cls: type) -> str:
     rows = [
         (n, (inspect.getdoc(v) or "").split("\n")[0]) for n, v, _ in members(cls) if not callable(v) and _is_property(v)
     ]
+    made_of = {p.name for p in Name(cls.__name__, cls).parameters}
+    rows += [pair for pair in parsed(inspect.getdoc(cls) or "").attributes.items() if pair[0] not in made_of]
     rows += [pair for owner in cls.__mro__ if owner.__module__.startswith("penstock") for pair in _attributes(owner)]
     if not rows:
         return ""

@@ -12,21 +12,19 @@ commits again with the same id.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from penstock.connectors.rows import Refusal, refusals_of, rows_of
 from penstock.errors import Impossible, PenstockError
 from penstock.graph.capabilities import AT_LEAST_ONCE, SINK, SOURCE, Capabilities
 from penstock.graph.nodes import Endpoint
-from penstock.graph.row import row_class
 from penstock.graph.schema import Schema
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType as SparkType
 
     from penstock.connectors.delivery import Entry
 
@@ -50,10 +48,24 @@ __all__ = [
 
 @dataclass(frozen=True)
 class SourceContext:
-    """What a source may know: its step's name, endpoint and schema, and a folder to keep things in across restarts.
+    """What a source may know of its step and of the run.
 
-    `once` says that the run ends when it has read what is there. With `keeps_malformed` a record that cannot be read does not stop the source: it
-    comes along with its description in the column `__malformed` (`penstock.connectors.malformed`).
+    Attributes:
+        step: the name of the step.
+        endpoint: what is read.
+        schema: the fields of the records.
+        folder: a directory to keep things in across restarts.
+        once: whether the run ends when the source has read what is there.
+        flow: the name of the flow.
+        keeps_malformed: whether a record that cannot be read does not stop the source: it comes along with its description in the
+            column `__malformed` (`penstock.connectors.malformed`).
+
+    >>> import penstock as ps
+    >>> from penstock.graph.schema import schema_of
+    >>> from penstock.connectors.base import SourceConnector, SourceContext
+    >>> from pathlib import Path
+    >>> SourceContext("words", ps.connector(SourceConnector(), "word string", station=7), schema_of("word string"), Path("kept")).options
+    {'station': 7}
     """
 
     step: str
@@ -71,41 +83,117 @@ class SourceContext:
 
 
 class SourceConnector:
-    """Reads something. A source that works beside the query says in `failure` what stopped it."""
+    """The base of sources: reads something.
+
+    Attributes:
+        capabilities: what the source can do.
+        failure: what stopped a source that works beside the query; None while it works.
+
+    >>> from penstock.connectors.base import SourceConnector
+    >>> class Evens(SourceConnector):
+    ...     def bounded(self, spark, context):
+    ...         return spark.range(0, context.options["limit"], 2).withColumnRenamed("id", "n")
+    >>> import penstock as ps
+    >>> ps.Flow("demo").source("evens", ps.connector(Evens(), schema="n bigint", limit=10))
+    Stream('evens': n bigint)
+    """
 
     capabilities: ClassVar[Capabilities] = SOURCE
     failure: PenstockError | None = None
 
     def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
-        """A streaming DataFrame."""
+        """Reads live.
+
+        Args:
+            spark: the session of the run.
+            context: the step, and what it reads.
+
+        Returns:
+            A streaming DataFrame with exactly the schema of the step.
+
+        Raises:
+            Impossible: it can be read by bounded runs only.
+        """
         raise Impossible(
             f"source {context.step!r}: {context.endpoint.kind!r} cannot be read as a live stream; use --batch"
         )
 
     def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
-        """All that is there now, as a plain DataFrame."""
+        """Reads what is there now.
+
+        Args:
+            spark: the session of the run.
+            context: the step, and what it reads.
+
+        Returns:
+            A plain DataFrame with exactly the schema of the step.
+
+        Raises:
+            Impossible: it has no end, so it can be read live only.
+        """
         raise Impossible(
             f"source {context.step!r}: {context.endpoint.kind!r} has no end, so a bounded run would not finish; "
             f"give it a limit, or run it live"
         )
 
     def reached(self, context: SourceContext, offset: Any) -> None:
-        """Called when all batches up to an offset (as the source's own text of it) are through."""
+        """Called when all batches up to an offset are committed: what was kept for them is needed no more.
+
+        Args:
+            context: the step, and what it reads.
+            offset: the offset, as the source's own text of it.
+        """
 
     def shed(self, start: Any, end: Any) -> int:
-        """How many records a batch between two offsets has left out, because its user said so."""
+        """How many records a batch has left out, because its user said so.
+
+        Args:
+            start: the offset at which the batch begins.
+            end: the offset at which it ends.
+
+        Returns:
+            The number of records that nobody will read.
+        """
         return 0
 
     def locate(self, spark: SparkSession, context: SourceContext, spot: Spot) -> str:
-        """The position of a record outside, for an error message; empty when the source cannot tell."""
+        """Where a record stands outside, for an error message.
+
+        Args:
+            spark: the session of the run.
+            context: the step, and what it reads.
+            spot: where the record stands inside the run.
+
+        Returns:
+            Its position, such as a file and a line; empty when the source cannot say.
+        """
         return ""
 
     def positions(self, malformed: Sequence[tuple[bytes, str]]) -> list[str]:
-        """Where outside records stand that could not be read, from what was known when they were."""
+        """Where records stand outside that could not be read.
+
+        Args:
+            malformed: each record, and what was known of its position when it was read.
+
+        Returns:
+            Their positions, in the same order.
+        """
         return [position for _, position in malformed]
 
     def reread(self, spark: SparkSession, context: SourceContext, dead_letters: list[dict[str, Any]]) -> DataFrame:
-        """Reads records that could not be read, and were put aside, once more."""
+        """Reads records once more that could not be read, and were put aside.
+
+        Args:
+            spark: the session of the run.
+            context: the step, and what it reads.
+            dead_letters: the records, as the dead-letter queue has them.
+
+        Returns:
+            A plain DataFrame with the schema of the step.
+
+        Raises:
+            Impossible: the source cannot do that.
+        """
         raise Impossible(f"source {context.step!r}: {context.endpoint.kind!r} cannot read records from dead letters")
 
     def close(self) -> None:
@@ -114,7 +202,19 @@ class SourceConnector:
 
 @dataclass(frozen=True)
 class Spot:
-    """A record inside a run: its partition and its number there, how it reads, and the batch (-1 in a bounded run)."""
+    """A record inside a run.
+
+    Attributes:
+        partition: the partition that it is in.
+        number: its number there.
+        record: how it reads.
+        batch: the id of the batch; -1 in a bounded run.
+        checkpoint: the directory of the checkpoint; None in a bounded run.
+
+    >>> from penstock.connectors.base import Spot
+    >>> Spot(0, 12, "{'n': 3}").batch
+    -1
+    """
 
     partition: int
     number: int
@@ -125,10 +225,20 @@ class Spot:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a sink may know of the batch at hand. `id` grows by one and stays the same when a batch runs again.
+    """What a sink may know of the batch at hand.
 
-    `lineage` is the life the id belongs to: a live flow has one until it starts afresh, bounded runs share one. The
-    `fingerprint` is that of the offsets the batch is made of, `offsets` their text.
+    Attributes:
+        id: its number, which grows by one and stays the same when a batch runs again.
+        sink: the name of the sink.
+        options: those of the endpoint.
+        lineage: the life that the id belongs to: a live flow has one until it starts over, bounded runs share one.
+        delivery: the delivery guarantee.
+        fingerprint: that of the offsets that the batch is made of.
+        offsets: their text.
+
+    >>> from penstock.connectors.base import Batch
+    >>> Batch(3, "out").delivery
+    'at_least_once'
     """
 
     id: int
@@ -142,9 +252,21 @@ class Batch:
 
 @dataclass(frozen=True)
 class SinkContext:
-    """What a sink may know before the first batch: its name, options and schema, the lineage, and what is asked of it.
+    """What a sink may know before the first batch.
 
-    `updates` names the key fields when its records replace earlier ones of the same key.
+    Attributes:
+        sink: the name of the sink.
+        flow: the name of the flow.
+        options: those of the endpoint.
+        schema: the fields of the records.
+        lineage: the life that ids of batches belong to.
+        delivery: the delivery guarantee that is asked for.
+        updates: the key fields, where its records replace earlier ones of the same key; else None.
+
+    >>> from penstock.graph.schema import schema_of
+    >>> from penstock.connectors.base import SinkContext
+    >>> SinkContext("out", "demo", {"topic": "words"}, schema_of("word string"), "bounded").options["topic"]
+    'words'
     """
 
     sink: str
@@ -161,13 +283,31 @@ REFUSED = "refuses a row:"
 
 
 class StagedBatch:
-    """Work that is done but not shown yet. `through` says that a rehearsal, or `stage_rows`, found the batch in the sink already."""
+    """Work that is done but not shown yet: what `SinkConnector.stage` returns.
+
+    Attributes:
+        rows: how many rows it has, where that is known.
+        through: whether a rehearsal, or `stage_rows`, found the batch in the sink already.
+
+    >>> from penstock.connectors.base import StagedBatch
+    >>> class Renamed(StagedBatch):
+    ...     def __init__(self, staged, shown):
+    ...         self.staged, self.shown = staged, shown
+    ...     def commit(self):
+    ...         self.staged.rename(self.shown)
+    ...     def abort(self):
+    ...         self.staged.unlink(missing_ok=True)
+    """
 
     rows: int | None = None
     through: bool = False
 
     def rehearse(self) -> str:
-        """Does what `commit` does and takes it back; returns what the sink says against the rows, empty when it takes them."""
+        """Does what `commit` does and takes it back.
+
+        Returns:
+            What the sink says against the rows; empty when it takes them.
+        """
         return ""
 
     def commit(self) -> None:
@@ -177,36 +317,74 @@ class StagedBatch:
         """Takes it back."""
 
 
-class Refusal(NamedTuple):
-    """A row that a sink does not take: its index in the batch, its values, and what is said against it."""
-
-    number: int
-    row: tuple[Any, ...]
-    said: str
-
-
 class SinkConnector:
-    """Writes something. `capabilities` says which deliveries it holds, the strongest first, and whether it reports rows that it refuses."""
+    """The base of sinks: writes something. `RowSink` is simpler, for sinks that take rows in the driver.
+
+    Attributes:
+        capabilities: which delivery guarantees it holds, the strongest first, and whether it reports rows that it refuses.
+
+    >>> from penstock.connectors.base import SinkConnector, StagedBatch
+    >>> class Counted(SinkConnector):
+    ...     def stage(self, frame, batch):
+    ...         staged = StagedBatch()
+    ...         staged.rows = frame.count()
+    ...         return staged
+    """
 
     capabilities: ClassVar[Capabilities] = SINK
 
     def refuses(self, context: SinkContext) -> str:
-        """Why this sink, with these options, cannot hold the delivery asked for; empty when it can."""
+        """Why this sink, with these options, cannot hold the delivery guarantee that is asked for.
+
+        Args:
+            context: the options, and the guarantee.
+
+        Returns:
+            The reason, with what to do; empty when it can hold it.
+        """
         return ""
 
     def open(self, context: SinkContext) -> Entry | None:
-        """Called once before the first batch. A sink with a ledger returns the last entry of this lineage."""
+        """Called once before the first batch.
+
+        Args:
+            context: what the sink may know.
+
+        Returns:
+            The last entry of this lineage, of a sink with a ledger; else None.
+        """
         return None
 
     def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch:
-        """Does all that can fail, and shows nothing yet."""
+        """Does all that can fail, and shows nothing yet.
+
+        Args:
+            frame: the rows of the batch.
+            batch: which batch it is.
+
+        Returns:
+            What `commit` shows, and `abort` takes back.
+
+        Raises:
+            NotImplementedError: a subclass writes it.
+        """
         raise NotImplementedError
 
     def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[StagedBatch, list[Refusal]]:
-        """Instead of `stage` where the user has said `on_error`: tells the rows that are refused.
+        """Called instead of `stage` where the user has said `on_error`: reports the rows that are refused.
 
         With `row_errors="reported"` it delivers at once, at least once; with "staged" it shows nothing before `commit`, and says `through` of a batch
         that the sink holds already.
+
+        Args:
+            frame: the rows of the batch.
+            batch: which batch it is.
+
+        Returns:
+            What is staged, and the rows that the sink refuses.
+
+        Raises:
+            NotImplementedError: a subclass writes it whose `capabilities` say that it reports row errors.
         """
         raise NotImplementedError
 
@@ -223,19 +401,58 @@ class SinkConnector:
 
 
 class RowSink(SinkConnector):
-    """The base of sinks that take rows in the driver: `write` is called once for each batch."""
+    """The base of sinks that take rows in the driver: `write` is called once for each batch.
+
+    >>> from penstock.connectors.base import RowSink
+    >>> class Printed(RowSink):
+    ...     def write(self, rows, batch):
+    ...         print(batch.id, rows)
+    >>> import penstock as ps
+    >>> numbers = ps.Flow("demo").source("numbers", ps.items([1, 2], "n int"))
+    >>> numbers.sink("out", ps.connector(Printed()))
+    """
 
     def write(self, rows: list[Any], batch: Batch) -> None:
-        """All rows of a batch."""
+        """Writes all rows of a batch.
+
+        Args:
+            rows: the rows.
+            batch: which batch it is; the same when it runs again.
+
+        Raises:
+            NotImplementedError: a subclass writes it.
+        """
         raise NotImplementedError
 
     def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch:
-        """Collects the rows."""
+        """Collects the rows.
+
+        Args:
+            frame: the rows of the batch.
+            batch: which batch it is.
+
+        Returns:
+            The rows, which `commit` writes.
+        """
         return StagedRows(self, rows_of(frame), batch)
 
 
 class StagedRows(StagedBatch):
-    """Collected rows that wait to be written."""
+    """Collected rows that wait to be written: what `RowSink.stage` returns.
+
+    Attributes:
+        sink: the sink that writes them.
+        taken: the rows.
+        batch: which batch it is.
+
+    >>> from penstock.connectors.base import RowSink
+    >>> class Printed(RowSink):
+    ...     def write(self, rows, batch):
+    ...         print(batch.id, rows)
+    >>> from penstock.connectors.base import Batch, StagedRows
+    >>> StagedRows(Printed(), [("a",)], Batch(3, "out")).commit()
+    3 [('a',)]
+    """
 
     def __init__(self, sink: RowSink, rows: list[Any], batch: Batch) -> None:
         self.sink, self.taken, self.batch = sink, rows, batch
@@ -244,56 +461,3 @@ class StagedRows(StagedBatch):
     def commit(self) -> None:
         """Writes them."""
         self.sink.write(self.taken, self.batch)
-
-
-def rows_of(frame: DataFrame) -> list[Any]:
-    """The rows of a frame as Penstock's rows, by Arrow."""
-    from penstock.kernels.records.arrow import to_columns  # it loads pyarrow
-
-    table = arrow_of(frame)
-    make = row_class(tuple(frame.columns))
-    rows: Iterable[Any] = zip(*to_columns(table), strict=True) if table.num_rows else ()
-    return [tuple.__new__(make, values) for values in rows]
-
-
-def refusals_of(numbered: DataFrame, refused: Mapping[int, str]) -> list[Refusal]:
-    """The rows of a batch that a sink refuses.
-
-    Args:
-        numbered: the rows of the batch, with their numbers as the last column.
-        refused: by the number of a row, what is said against it.
-
-    Returns:
-        Each row that is refused, without the column of numbers.
-    """
-    if not refused:
-        return []
-    *names, number = numbered.columns
-    make = row_class(tuple(names))
-    found = rows_of(numbered.where(f"{number} in ({', '.join(map(str, refused))})"))
-    return [Refusal(row[-1], tuple.__new__(make, row[:-1]), refused[row[-1]]) for row in found]
-
-
-def arrow_of(frame: DataFrame) -> pa.Table:
-    """The rows of a frame as an Arrow table, with whatever is inside a field as nullable: Arrow takes no null struct with a part that is declared not null."""
-    schema = frame.schema
-    loose = _nullable(schema)
-    return (frame if loose == schema else frame.to(loose)).toArrow()  # type: ignore[arg-type]  # a struct type makes one
-
-
-def _nullable(kind: SparkType, *, is_inside: bool = False) -> SparkType:
-    """A type whose parts may be null; what is declared of the fields themselves stays."""
-    from pyspark.sql.types import ArrayType, MapType, StructField, StructType
-
-    if isinstance(kind, StructType):
-        return StructType(
-            [
-                StructField(f.name, _nullable(f.dataType, is_inside=True), is_inside or f.nullable, f.metadata)
-                for f in kind.fields
-            ]
-        )
-    if isinstance(kind, ArrayType):
-        return ArrayType(_nullable(kind.elementType, is_inside=True), kind.containsNull)
-    if isinstance(kind, MapType):
-        return MapType(kind.keyType, _nullable(kind.valueType, is_inside=True), kind.valueContainsNull)
-    return kind

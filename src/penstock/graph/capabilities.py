@@ -45,7 +45,8 @@ class Capabilities:
         package: The Python package it needs.
         extra: The extra of Penstock that brings the package.
 
-    >>> Capabilities(writes=True, deliveries=WEAKER).holds("exactly_once")
+    >>> from penstock.connectors.base import Capabilities
+    >>> Capabilities(writes=True, deliveries=("at_least_once",)).holds("exactly_once")
     False
     """
 
@@ -72,7 +73,14 @@ class Capabilities:
     extra: str = ""
 
     def holds(self, delivery: str) -> bool:
-        """Whether a sink can hold a delivery guarantee."""
+        """Whether a sink can hold a delivery guarantee.
+
+        Args:
+            delivery: 'exactly_once', 'at_least_once' or 'at_most_once'.
+
+        Returns:
+            Whether it is one of its deliveries.
+        """
         return delivery in self.deliveries
 
     @property

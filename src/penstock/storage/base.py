@@ -31,83 +31,183 @@ LONGEST = 200
 
 
 class StorageError(RunError):
-    """A storage cannot do what it was asked; the message names the object."""
+    """A storage cannot do what it was asked; the message names the object.
+
+    >>> from penstock.storage import Conflict, NotFound, StorageError
+    >>> [issubclass(kind, StorageError) for kind in (NotFound, Conflict)]
+    [True, True]
+    """
 
 
 class NotFound(StorageError):
-    """There is no object of this name."""
+    """There is no object of this name.
+
+    >>> from penstock.storage import MemoryStorage
+    >>> MemoryStorage().read("a")
+    Traceback (most recent call last):
+    penstock.storage.base.NotFound: there is no object 'a'
+    """
 
 
 class Conflict(StorageError):
-    """An object was not what the caller expected: another has written it since."""
+    """An object was not what the caller expected: another has written it since.
+
+    >>> from penstock.storage import MemoryStorage
+    >>> kept = MemoryStorage()
+    >>> version = kept.compare_and_swap("a", None, b"1")
+    >>> kept.compare_and_swap("a", None, b"2")
+    Traceback (most recent call last):
+    penstock.storage.base.Conflict: 'a' was changed by another writer
+    """
 
 
 @dataclass(frozen=True, order=True)
 class Entry:
-    """An object in a listing: its name, and its size in bytes."""
+    """An object in a listing.
+
+    Attributes:
+        name: its name.
+        size: how many bytes it has.
+
+    >>> from penstock.storage import MemoryStorage
+    >>> kept = MemoryStorage()
+    >>> kept.write("a/b", b"hello")
+    >>> list(kept.list("a/"))
+    [Entry(name='a/b', size=5)]
+    """
 
     name: str
     size: int
 
 
 class Storage(Protocol):
-    """Bytes under names. Safe to use from many threads, processes and, where the storage is shared, machines."""
+    """Bytes under names. Safe to use from many threads, processes and, where the storage is shared, machines.
+
+    An object is there as a whole or not at all, and what a call has written is durable when the call returns.
+
+    >>> from penstock.storage import MemoryStorage, Storage
+    >>> kept: Storage = MemoryStorage()
+    >>> kept.put_if_absent("a/b", b"1"), kept.put_if_absent("a/b", b"2"), kept.read("a/b")
+    (True, False, b'1')
+    """
 
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes:
-        """The bytes of an object from `begin`, at most `length` of them; fewer at its end.
+        """Reads an object, or a range of it.
+
+        Args:
+            name: the object.
+            begin: the first byte that is read.
+            length: at most how many bytes are read; None is all that follow.
+
+        Returns:
+            The bytes; fewer than `length` at the end of the object.
 
         Raises:
-            NotFound: There is no such object.
+            NotFound: there is no such object.
         """
 
     def size(self, name: str) -> int:
         """How many bytes an object has.
 
+        Args:
+            name: the object.
+
+        Returns:
+            The number of bytes.
+
         Raises:
-            NotFound: There is no such object.
+            NotFound: there is no such object.
         """
 
     def write(self, name: str, data: Data) -> None:
-        """Writes an object as a whole; one that is there is replaced: readers see the old content or the new, never a mixture."""
+        """Writes an object as a whole; one that is there is replaced: readers see the old content or the new, never a mixture.
+
+        Args:
+            name: the object.
+            data: its content.
+        """
 
     def put_if_absent(self, name: str, data: Data) -> bool:
-        """Writes an object unless there is one of this name; returns whether it did. Of many callers one gets True."""
+        """Writes an object unless there is one of this name.
+
+        Args:
+            name: the object.
+            data: its content.
+
+        Returns:
+            Whether it was written; of many callers one gets True.
+        """
 
     def read_versioned(self, name: str) -> tuple[bytes, Version]:
-        """An object and the version of what was read.
+        """Reads an object that is swapped.
+
+        Args:
+            name: the object.
+
+        Returns:
+            Its content and the version of that, for `compare_and_swap`.
 
         Raises:
-            NotFound: There is no such object.
+            NotFound: there is no such object.
         """
 
     def compare_and_swap(self, name: str, expected: Version | None, data: Data) -> Version:
-        """Replaces the content of an object if it is still the expected one; None expects that there is none.
+        """Replaces the content of an object if it is still the expected one.
 
         The check and the replacement are one step, also for a caller that is paused between them and goes on after others have
         replaced the object: it gets a `Conflict`.
+
+        Args:
+            name: the object.
+            expected: the version of the content that is replaced; None expects that there is no object.
+            data: the new content.
 
         Returns:
             The version of the new content.
 
         Raises:
-            Conflict: The object is not what was expected.
+            Conflict: the object is not what was expected.
         """
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
-        """The objects whose names begin with a prefix, in order of their names."""
+        """Lists objects.
+
+        Args:
+            prefix: what their names begin with.
+
+        Returns:
+            The objects in order of their names.
+        """
 
     def children(self, prefix: str = "") -> builtins.list[str]:
-        """The parts that follow a prefix in the names of objects, in order; the prefix is empty or ends in `/`.
+        """Lists the parts that follow a prefix in the names of objects.
 
         It costs what it returns, not what is under it. Object stores that keep directories may go on naming a part for a while after the last
         object under it was deleted.
+
+        Args:
+            prefix: empty, or ends in `/`.
+
+        Returns:
+            The parts in order.
         """
 
     def delete(self, *names: str) -> None:
-        """Deletes objects; those that are not there are left out."""
+        """Deletes objects; those that are not there are left out.
+
+        Args:
+            names: the objects.
+        """
 
     def local_path(self, name: str) -> Path | None:
-        """The file of this machine that holds an object, for memory-mapping; None where there is none."""
+        """The file of this machine that holds an object, for memory-mapping.
+
+        Args:
+            name: the object.
+
+        Returns:
+            Its path; None where there is no such file.
+        """
 
 
 _UNFIT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")

@@ -24,6 +24,14 @@ _MOUNTS: dict[Path, Storage] = {}
 def open_storage(address: Address) -> Storage:
     """The storage of what is under an address.
 
+    Args:
+        address: a path, or the location that a URL names.
+
+    Returns:
+        A storage; names are relative to the address.
+
+    >>> from pathlib import Path
+    >>> from penstock.storage import open_storage
     >>> open_storage(Path("/tmp/x"))
     LocalStorage(root=PosixPath('/tmp/x'), is_private=True)
     """

@@ -37,6 +37,7 @@ def storage_at(url: str) -> Storage:
         StorageError: The scheme is unknown, or the URL is malformed.
         SetupError: The library that the scheme needs is not installed.
 
+    >>> from penstock.storage import storage_at
     >>> storage_at("file:///tmp/flow")
     LocalStorage(root=PosixPath('/tmp/flow'), is_private=True)
     >>> storage_at("memory://tests/flow").write("a", b"1")

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.connectors.base import Batch, SinkConnector, StagedBatch, arrow_of
+from penstock.connectors.base import Batch, SinkConnector, StagedBatch
 from penstock.connectors.files.disk import plain_path
 from penstock.connectors.process.feed import parquet_bytes
+from penstock.connectors.rows import arrow_of
 from penstock.storage import open_storage
 from penstock.storage.lease import LeaseLost
 

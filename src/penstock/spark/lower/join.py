@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from penstock.connectors.base import arrow_of
+from penstock.connectors.rows import arrow_of
 from penstock.graph.nodes import JoinStatic, Node, Port
 from penstock.graph.types import quote
 from penstock.spark.lower.context import Lowering
