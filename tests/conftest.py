@@ -6,14 +6,15 @@ with a cheaper one in its stead.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import os
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.cost import Costs, Meter
+from tests.cost import Cost, Costs, Meter, left_of
 
 WITHOUT_JVM = 20.0
 """Seconds of processor time for a test of the fast tier."""
@@ -30,6 +31,8 @@ TOGETHER = ("tests/kafka", "tests/cluster")
 SHOWN_ELSEWHERE = "test_a_live_read_gives_what_is_there"
 """Of the contract of sources: what those tests show too that start a source again. Files take it in every run, servers in the slow tier."""
 CPU = "processor time"
+TIER_BUDGET = "TEST_TIER_BUDGET"
+"""The variable with the seconds of processor time that a whole tier may take; `scripts/test` sets it."""
 
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")  # how long an example takes says more about the machine than about the example
@@ -106,8 +109,15 @@ class Accounts:
         total = self.costs.total
         if total.wall < LONG:
             return
-        terminalreporter.section(f"dearest files of {total.wall:.0f} s, {total.cpu:.0f} s of processor time")
-        for name, cost in self.costs.by_file()[:SHOWN]:
+        terminalreporter.section(f"folders of {total.wall:.0f} s, {total.cpu:.0f} s of processor time")
+        self._show(terminalreporter, self.costs.by_folder())
+        terminalreporter.section("dearest files")
+        self._show(terminalreporter, self.costs.by_file()[:SHOWN])
+        if budget := os.environ.get(TIER_BUDGET):
+            terminalreporter.write_line(left_of(float(budget), total.cpu))
+
+    def _show(self, terminalreporter: pytest.TerminalReporter, costs: Iterable[tuple[str, Cost]]) -> None:
+        for name, cost in costs:
             terminalreporter.write_line(f"{cost.wall:7.1f} s {cost.cpu:7.1f} s  {name}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,7 +92,27 @@ class Costs:
 
     def by_file(self) -> list[tuple[str, Cost]]:
         """The files and their costs, the dearest first."""
-        files: defaultdict[str, Cost] = defaultdict(Cost)
+        return self._by(lambda file: file)
+
+    def by_folder(self) -> list[tuple[str, Cost]]:
+        """The folders right under that of the tests, each with all below it, and their costs, the dearest first."""
+        return self._by(lambda file: "/".join(file.split("/")[:2]))
+
+    def _by(self, group: Callable[[str], str]) -> list[tuple[str, Cost]]:
+        groups: defaultdict[str, Cost] = defaultdict(Cost)
         for test, cost in self.tests.items():
-            files[test.partition("::")[0]].add(cost.wall, cost.cpu)
-        return sorted(files.items(), key=lambda item: -item[1].wall)
+            groups[group(test.partition("::")[0])].add(cost.wall, cost.cpu)
+        return sorted(groups.items(), key=lambda item: -item[1].wall)
+
+
+def left_of(budget: float, used: float) -> str:
+    """What a run says of the processor time that its tier may take.
+
+    >>> left_of(1560.0, 1400.0)
+    '1400 s of processor time; the tier may take 1560 s, so 160 s are left'
+    >>> left_of(1560.0, 1700.0)
+    "1700 s of processor time; the tier may take 1560 s: OVER by 140 s, see 'Tests' in CONTRIBUTING.md"
+    """
+    said = f"{used:.0f} s of processor time; the tier may take {budget:.0f} s"
+    left = f"{said}, so {budget - used:.0f} s are left"
+    return left if used <= budget else f"{said}: OVER by {used - budget:.0f} s, see 'Tests' in CONTRIBUTING.md"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import DEAREST, TOGETHER, unit_of
-from tests.cost import Costs, Meter, tree_seconds
+from tests.conftest import DEAREST, TIER_BUDGET, TOGETHER, unit_of
+from tests.cost import Costs, Meter, left_of, tree_seconds
 
 pytest_plugins = ["pytester"]
 
@@ -48,7 +48,21 @@ def test_files_are_listed_by_what_they_took() -> None:
     assert [(name, cost.wall, cost.cpu) for name, cost in costs.by_file()] == [("a.py", 3.0, 1.5), ("b.py", 1.5, 0.75)]
 
 
-def test_a_test_above_the_budget_fails_and_says_so(pytester: pytest.Pytester) -> None:
+def test_folders_are_listed_with_all_below_them() -> None:
+    costs = Costs()
+    for test, wall in (("tests/a/b/c.py::x", 1.0), ("tests/a/d.py::y", 1.5), ("tests/e.py::z", 2.0)):
+        costs.add(test, wall, wall / 2)
+    assert [(name, cost.wall, cost.cpu) for name, cost in costs.by_folder()] == [
+        ("tests/a", 2.5, 1.25), ("tests/e.py", 2.0, 1.0),
+    ]  # fmt: skip
+
+
+def test_a_long_run_says_what_is_left_of_the_time_of_its_tier() -> None:
+    assert left_of(10.0, 7.0).endswith("may take 10 s, so 3 s are left")
+    assert "OVER by 2 s" in left_of(10.0, 12.0)
+
+
+def test_a_test_above_the_budget_fails_and_says_so(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     pytester.makeconftest(
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\nimport tests.conftest as rules\nrules.WITHOUT_JVM = 0.2\n"
         "rules.LONG = 0.0\nfrom tests.conftest import *\n"
@@ -56,9 +70,12 @@ def test_a_test_above_the_budget_fails_and_says_so(pytester: pytest.Pytester) ->
     pytester.makepyfile(
         f"import time\ndef test_dear():\n    time.sleep(0.6)\n    exec({BURN!r})\ndef test_cheap(): pass\n"
     )
+    monkeypatch.setenv(TIER_BUDGET, "0.1")
     done = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:xdist")
     done.assert_outcomes(passed=1, failed=1)
-    done.stdout.fnmatch_lines(["*s of processor time and may take 0.2*", "*dearest files of*"])
+    done.stdout.fnmatch_lines(
+        ["*s of processor time and may take 0.2*", "*folders of*", "*dearest files*", "*the tier may take 0 s: OVER*"]
+    )
 
 
 def test_the_dearest_files_are_there() -> None:

@@ -325,7 +325,8 @@ def test_a_client_that_asks_first_is_told_to_go_on(log: Log) -> None:
 
 
 def test_slow_clients_are_cut_off_and_others_served(log: Log) -> None:
-    limits = Limits(head_seconds=0.4, idle_seconds=0.4, least_rate=1 << 20)
+    # A client that is held up between connecting and its first byte is idle too.
+    limits = Limits(head_seconds=0.4, idle_seconds=2.0, least_rate=1 << 20)
     head = b"POST /topics/t HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n"
     with http(log, limits=limits) as bridge, ThreadPoolExecutor(12) as pool:
         slow = [pool.submit(raw, bridge.port, data) for data in (b"POST /top", head + b"12345", b"") for _ in range(4)]

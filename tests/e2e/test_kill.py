@@ -124,7 +124,7 @@ class Killed:
     def kill_at(self, point: str) -> None:
         """Runs until the driver dies at a named point (of a batch, or of the first that passes it)."""
         process = self.start(point)
-        process.wait(timeout=200)
+        process.wait(timeout=300)
         _end_group(process.pid)
         self._lose_machine()
         assert process.returncode == -signal.SIGKILL, f"{point}: {self.output.read_text()}"
@@ -142,7 +142,7 @@ class Killed:
     def finish(self) -> None:
         """Runs to the end in a process of its own."""
         last = self.start()
-        last.wait(timeout=200)
+        last.wait(timeout=300)
         assert last.returncode == 0, self.output.read_text()
 
     def finish_here(self, spark: SparkSession) -> None:

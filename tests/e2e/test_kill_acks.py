@@ -45,7 +45,7 @@ def start(folder: Path, crash: str = "") -> int:
         done = subprocess.Popen(
             command(folder, PROGRAM, MANY), stdout=output, stderr=subprocess.STDOUT, env=env, start_new_session=True
         )
-        code = done.wait(timeout=200)
+        code = done.wait(timeout=300)
     if code == -signal.SIGKILL:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(done.pid, signal.SIGKILL)  # the JVM of a driver that is gone

@@ -68,10 +68,10 @@ def test_calls_that_wait_are_answered_when_the_flow_runs_again(tmp_path: Path, p
     with Log(tmp_path / "log") as log:
         log.create_topic("drpc.double.requests")
         log.create_topic("drpc.double.answers")
-    with Calls(tmp_path / "log", CallLimits(timeout=350)) as calls:
+    with Calls(tmp_path / "log", CallLimits(timeout=600)) as calls:
         waiting = [calls.start("double", str(n))[1] for n in range(5)]
         with driver(tmp_path, point) as first:
-            assert first.wait(180) == -signal.SIGKILL, (tmp_path / "output").read_text()
+            assert first.wait(300) == -signal.SIGKILL, (tmp_path / "output").read_text()
         with driver(tmp_path):
-            assert [call.result(180) for call in waiting] == [str(2 * n + 1) for n in range(5)]
-            assert calls.start("double", "20")[1].result(180) == "41"
+            assert [call.result(300) for call in waiting] == [str(2 * n + 1) for n in range(5)]
+            assert calls.start("double", "20")[1].result(300) == "41"

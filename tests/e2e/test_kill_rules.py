@@ -65,7 +65,7 @@ class KilledRules(Killed):
     def finish(self) -> None:
         """Runs to the end: every number was judged by the rule of its own batch, once."""
         last = self.start()
-        last.wait(timeout=200)
+        last.wait(timeout=300)
         assert last.returncode == 0, self.output.read_text()
         found = Counter((row["file"], row["n"], row["least"]) for row in self.rows("found"))
         expected = [(at, n, self.least(at)) for at in range(self.files) for n in range(self.least(at), RECORDS)]

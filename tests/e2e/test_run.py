@@ -81,7 +81,7 @@ def environment() -> dict[str, str]:
     return {**kept, "PATH": f"{BIN}:{os.environ['PATH']}", "PYTHONUNBUFFERED": "1", "COLUMNS": "200"}
 
 
-def call(*command: str, cwd: Path, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+def call(*command: str, cwd: Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end."""
     return subprocess.run(
         command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=timeout, check=False
@@ -150,7 +150,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory, penstock_spark: Any) -> Wa
         metrics = urllib.request.urlopen(address[1], timeout=300).read().decode()
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        code = process.wait(timeout=200)
+        code = process.wait(timeout=300)
         took = time.monotonic() - began
     finally:
         process.kill()
@@ -265,7 +265,7 @@ def _interrupt(folder: Path, *signals: signal.Signals) -> tuple[subprocess.Popen
         for number in signals:
             process.send_signal(number)
             time.sleep(0.5)
-        process.wait(timeout=200)
+        process.wait(timeout=300)
         return process, time.monotonic() - began
     finally:
         process.kill()
@@ -286,7 +286,7 @@ def test_in_a_terminal_the_demo_draws_itself_and_ctrl_c_ends_it(tmp_path: Path) 
     try:
         until(lambda: b"trending " in drawn and b"mentions" in drawn, process)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=200) == 0
+        assert process.wait(timeout=300) == 0
     finally:
         process.kill()
     text = drawn.decode(errors="replace")

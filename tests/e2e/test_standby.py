@@ -112,15 +112,15 @@ def test_a_standby_takes_over_from_a_driver_that_is_paused_and_that_stops_when_i
             wait_until(lambda: relay.has("aabababc"), 200)
             assert "taking over, epoch 2" in relay.said("standby")
             end_group(leader.pid, signal.SIGCONT)
-            assert leader.wait(200) == 1
+            assert leader.wait(300) == 1
             assert "no longer has the checkpoint" in relay.said("leader")
             relay.put("c")
             wait_until(lambda: relay.has("aabababcc"), 200)
             standby.send_signal(signal.SIGTERM)
-            assert standby.wait(200) == 0, relay.said("standby")
+            assert standby.wait(300) == 0, relay.said("standby")
     with relay.driver("refused") as refused:
         relay.put("d")
         wait_until(lambda: relay.has("aabababccd"), 200)
         with relay.driver("second") as second:
-            assert second.wait(200) == 1
+            assert second.wait(300) == 1
             assert f"flow 'relay' runs already: process {refused.pid} on" in relay.said("second")

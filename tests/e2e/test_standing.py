@@ -50,7 +50,7 @@ class Running:
     def kill(self) -> None:
         """Ends its process with no word."""
         self.process.kill()
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=300)
 
     def order(self, who: str, amount: int) -> None:
         with Log(self.log) as log, log.producer() as producer:
@@ -112,7 +112,7 @@ def test_queries_come_go_and_end_while_a_file_of_sql_runs(tmp_path: Path, monkey
             lambda: shop.asked(f"select total from `{kept}` where who = 'ann'") == [{"total": 519}], shop.process, 400
         )
         shop.process.send_signal(signal.SIGINT)
-        assert shop.process.wait(timeout=120) == 0
+        assert shop.process.wait(timeout=300) == 0
     finally:
         shop.process.kill()
         shop.process.wait()
@@ -148,7 +148,7 @@ def test_queries_with_triggers_outlive_a_kill(tmp_path: Path, monkeypatch: pytes
         shop.order("ann", 60)
         shop.until("totals", ("anns", "ann", 125))
         shop.process.send_signal(signal.SIGINT)
-        assert shop.process.wait(timeout=120) == 0
+        assert shop.process.wait(timeout=300) == 0
     finally:
         shop.kill()
     totals = [tuple(row.values()) for row in rows(tmp_path / "totals")]

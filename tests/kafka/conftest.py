@@ -75,7 +75,7 @@ class Kafka:
         for record in records:
             key, value, *rest = record if isinstance(record, tuple) else (None, record)
             producer.produce(topic, value, key, headers=rest[0] if rest else None)
-        assert producer.flush(30) == 0
+        assert producer.flush(300) == 0
         producer.close()
 
     def read(self, topic: str, isolation: str = "read_committed") -> list[Any]:
@@ -121,7 +121,7 @@ class Reader:
 
         def end_of(partition: int) -> int:
             place = TopicPartition(self.topic, partition)
-            return int(patiently(lambda: self.consumer.get_watermark_offsets(place, timeout=60), 300)[1])
+            return int(patiently(lambda: self.consumer.get_watermark_offsets(place, timeout=300), 300)[1])
 
         wanted = {p: end_of(p) for p in self.ends}
         found: list[Any] = []

@@ -59,7 +59,7 @@ def test_a_connector_of_the_users_own_choice_is_left_alone() -> None:
 def test_the_command_starts_stops_and_keeps_the_data(tmp_path: Path) -> None:
     def call(*words: str) -> Any:
         command = [sys.executable, "-m", "penstock.cli.main", "kafka", *words, "--folder", str(tmp_path / "kafka")]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
     assert call("status").returncode == 1
     port = str(free_port())
@@ -83,7 +83,7 @@ def _send(servers: str, topic: str) -> None:
 
     producer = Producer({"bootstrap.servers": servers, "log_level": 2})
     producer.produce(topic, b"x")
-    assert producer.flush(30) == 0
+    assert producer.flush(300) == 0
     producer.close()
 
 

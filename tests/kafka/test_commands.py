@@ -44,10 +44,10 @@ def test_topics_are_made_filled_read_and_deleted(kafka: Kafka) -> None:
 def test_a_topic_written_in_transactions_ends_too(kafka: Kafka) -> None:
     topic = kafka.topic(1)
     producer = kafka.producer(**{"transactional.id": f"t-{topic}"})
-    producer.init_transactions(30)
+    producer.init_transactions(300)
     producer.begin_transaction()
     producer.produce(topic, b"x")
-    producer.commit_transaction(30)
+    producer.commit_transaction(300)
     producer.close()
     assert run("consume", topic, "--servers", kafka.servers).split() == ["x"]
 

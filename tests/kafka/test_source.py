@@ -84,12 +84,12 @@ def test_a_group_of_the_users_own_or_none(kafka: Kafka, penstock_spark: Any, tmp
 def test_what_a_transaction_took_back_is_not_read(kafka: Kafka, penstock_spark: Any, tmp_path: Path, via: str) -> None:
     topic = kafka.topic(1)
     producer = kafka.producer(**{"transactional.id": f"t-{topic}"})
-    producer.init_transactions(30)
+    producer.init_transactions(300)
     for end, value in ((producer.commit_transaction, "kept"), (producer.abort_transaction, "gone")) * 2:
         producer.begin_transaction()
         producer.produce(topic, value)
-        producer.flush(60)
-        end(30)
+        producer.flush(300)
+        end(300)
     producer.close()
     made = endpoint(topic, servers=kafka.servers, via=via)
     assert [r.value for r in collected(made, penstock_spark, tmp_path)] == ["kept", "kept"]
@@ -103,12 +103,12 @@ def test_reading_from_and_to_a_place(kafka: Kafka, penstock_spark: Any, via: str
     producer = kafka.producer()
     for n in range(10):
         producer.produce(topic, str(n), partition=n % 2)
-    producer.flush(60)
+    producer.flush(300)
     time.sleep(0.05)
     between = datetime.datetime.now(datetime.UTC)
     time.sleep(0.05)
     producer.produce(topic, "late", partition=0)
-    producer.flush(60)
+    producer.flush(300)
     producer.close()
 
     def read(**where: Any) -> list[str]:

@@ -89,7 +89,7 @@ def test_nothing_is_seen_before_the_commit_and_nothing_after_an_abort(kafka: Kaf
     with writer_of(kafka, topic) as writer:
         writer.take_over()
         sent = writer.send(rows_of(0), about(0))
-        sent.producer.flush(60)
+        sent.producer.flush(300)
         assert kafka.values(topic) == []
         sent.abort()
         assert kafka.values(topic) == []
@@ -170,13 +170,13 @@ def test_a_line_behind_an_open_transaction_of_another_flow_is_found(kafka: Kafka
     """Readers of committed records stop at the first open transaction; the ledger must not."""
     topic = kafka.topic()
     other = kafka.producer(**{"transactional.id": f"other-{topic}"})
-    other.init_transactions(30)
+    other.init_transactions(300)
     with writer_of(kafka, topic) as writer:
         writer.take_over()
         other.begin_transaction()
         other.produce("test-ledger", Entry(0, "x", 1).as_json().encode(), b"somebody else")
-        other.flush(60)
-        ending = threading.Timer(2, lambda: other.commit_transaction(30))
+        other.flush(300)
+        ending = threading.Timer(2, lambda: other.commit_transaction(300))
         ending.start()
         writer.send(rows_of(0), about(0)).commit()
         writer.send(rows_of(0), about(0)).commit()

@@ -88,7 +88,7 @@ class Gate:
     """What functions of tests meet at; a class travels by its name."""
 
     release, block = threading.Event(), threading.Event()
-    meeting = threading.Barrier(4, timeout=20)
+    meeting = threading.Barrier(4, timeout=300)
 
 
 async def slow_first(row: Any) -> int:

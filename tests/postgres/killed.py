@@ -54,7 +54,7 @@ class Killed:
             command, env={**os.environ, SETTING: crash}, start_new_session=True, stderr=subprocess.DEVNULL, text=True
         )
         try:
-            return process.wait(200)
+            return process.wait(300)
         finally:
             self._end(process)
 

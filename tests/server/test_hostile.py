@@ -353,7 +353,7 @@ def test_bundles_with_links_are_refused(service: Service) -> None:
 def test_an_object_is_no_larger_than_any_could_be(service: Service) -> None:
     token = service.token("viewer")
     for path in ("/jobs", "/jobs/x/kill"):
-        with socket.create_connection(urlsplit(service.url).netloc.split(":"), timeout=60) as client:  # type: ignore[arg-type]
+        with socket.create_connection(urlsplit(service.url).netloc.split(":"), timeout=300) as client:  # type: ignore[arg-type]
             head = f"POST {API}{path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
             client.sendall(f"{head}Content-Length: {LARGEST_JSON + 1}\r\n\r\n".encode())
             assert client.recv(100).split(b" ")[1] == b"413", path

@@ -7,10 +7,11 @@ import shlex
 import stat
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock.spark.jvm.command import MAIN, jvm_command
+from penstock.spark.jvm.command import DAEMON, DAEMON_MODULE, MAIN, jvm_command
 from penstock.spark.jvm.java import Java, use_java
 from penstock.spark.jvm.process import spark_home
 
@@ -60,6 +61,13 @@ def test_it_is_what_spark_submit_would_run(tmp_path: Path) -> None:
     assert {name: exported[name] for name in made.environment} == made.environment
 
 
+@pytest.mark.spark
+def test_python_processes_do_not_compile_the_archives_of_spark_anew(penstock_spark: Any) -> None:
+    """Those that plan reads and follow sources are Spark's own: what is on their path is all there is to say."""
+    path = penstock_spark.sparkContext._jvm.PythonUtils.sparkPythonPath()
+    assert not [entry for entry in path.split(":") if entry.endswith(".zip")]
+
+
 def a_java(tmp_path: Path, says: str, code: int = 0) -> Java:
     """A Java whose launcher says this; each call leaves a line in `calls`."""
     script = tmp_path / "home" / "bin" / "java"
@@ -94,6 +102,18 @@ def test_the_launcher_is_asked_once_for_each_size_of_memory(tmp_path: Path) -> N
     assert calls(tmp_path) == 1
     jvm_command(java, home, {"spark.driver.memory": "2g"})
     assert calls(tmp_path) == 2
+
+
+def test_sparks_home_is_told_where_workers_may_have_another_python(tmp_path: Path) -> None:
+    java, home = a_java(tmp_path, f"\\0\\n/bin/sh\\0{MAIN}\\0"), spark_home()
+    assert (home.parent / "py4j").is_dir()
+    told, installed = jvm_command(java, home, {}), jvm_command(java, home, {DAEMON_MODULE: DAEMON})
+    elsewhere = jvm_command(java, spark(tmp_path), {DAEMON_MODULE: DAEMON})
+    assert told is not None
+    assert installed is not None
+    assert elsewhere is not None
+    assert told.environment == {**installed.environment, "SPARK_HOME": str(home)}
+    assert elsewhere.environment["SPARK_HOME"] == str(tmp_path / "spark")
 
 
 def test_a_java_that_has_gone_is_not_used_from_the_cache(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class SilentOnce(RowSink):
         """The first time there is no answer."""
         self.asked += 1
         if self.asked == 1:
-            assert self.broken.wait(120)
+            assert self.broken.wait(300)
             raise ConnectionError("the connection is gone")
         self.got += [row.n for row in rows]
 

@@ -46,7 +46,10 @@ def strays(frame: Any, tasks: int, groups: int) -> list[Any]:
     return [row for row in rows if not spans[row["at"]][0] <= slot_of(row[KEY_HASH]) < spans[row["at"]][1]]
 
 
-@pytest.mark.parametrize(("tasks", "groups"), [(3, 128), (8, 128), (7, 32_768), (129, 256), (1000, 1024)])
+@pytest.mark.parametrize(
+    ("tasks", "groups"),
+    [(3, 128), (8, 128), (7, 32_768), (129, 256), pytest.param(1000, 1024, marks=pytest.mark.slow)],
+)
 def test_a_record_goes_to_the_task_that_owns_its_key(penstock_spark: Any, tasks: int, groups: int) -> None:
     moved = move_to_owner(records(penstock_spark), KEYS, tasks, groups)
     assert not strays(moved, tasks, groups)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ MAIN = "org.apache.spark.deploy.SparkSubmit"
 LAUNCHER = "org.apache.spark.launcher.Main"
 OPTIONS = "spark.driver.extraJavaOptions"
 MEMORY = "spark.driver.memory"
+DAEMON_MODULE = "spark.python.daemon.module"
+DAEMON = "penstock.spark.tasks.daemon"
+"""The module that forks Python workers where they have the Python of this process, with what is installed for it."""
 HARMLESS = frozenset({"SPARK_LOCAL_IP", "SPARK_LOCAL_DIRS", "SPARK_LOCAL_HOSTNAME", "SPARK_PUBLIC_DNS"})
 """Variables that Spark's JVM reads itself; they have no part in its command."""
 PREFIXES = ("SPARK_", "HADOOP_", "YARN_", "PYSPARK_SUBMIT_ARGS", "CLASSPATH")
@@ -56,7 +60,18 @@ def jvm_command(java: Java, spark_home: Path, settings: Mapping[str, str]) -> Co
         return None
     confs = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     words = (*start, *shlex.split(settings.get(OPTIONS, "")), MAIN, *confs, "pyspark-shell")
+    if _is_installed(spark_home, settings):
+        del environment["SPARK_HOME"]
     return Command(words, environment)
+
+
+def _is_installed(home: Path, settings: Mapping[str, str]) -> bool:
+    """Whether Python processes of the JVM find pyspark where it is installed.
+
+    A JVM that knows `SPARK_HOME` puts Spark's archives first on the path of each of them: they compile all that they import anew.
+    """
+    folders = {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
+    return settings.get(DAEMON_MODULE) == DAEMON and home.parent in folders and (home.parent / "py4j").is_dir()
 
 
 def _is_plain(home: Path, settings: Mapping[str, str]) -> bool:

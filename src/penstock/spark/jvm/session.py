@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from penstock.connectors.kafka.jars import Jar
 from penstock.errors import SetupError
 from penstock.graph.run.master import is_in_one_jvm, is_on_one_machine
-from penstock.spark.jvm.command import OPTIONS
+from penstock.spark.jvm.command import DAEMON, DAEMON_MODULE, OPTIONS
 from penstock.spark.jvm.gateway import jvm_is_up, start_jvm
 from penstock.spark.jvm.hardening import EVERYWHERE, LOCAL_SECURITY, check_encryption, left_weak
 from penstock.spark.jvm.heap import gc_options
@@ -48,8 +48,6 @@ SETTINGS: dict[str, str] = {
     "spark.sql.shuffle.partitions": "0",
 }
 """What Penstock sets unless the user sets it: the name, the value. Shuffle partitions of 0 mean one per core."""
-DAEMON = "penstock.spark.tasks.daemon"
-"""The module that forks Python workers."""
 LOOPBACK = "127.0.0.1"
 
 
@@ -211,7 +209,7 @@ def _for_local(master: str) -> dict[str, str]:
 def _own_daemon(master: str, given: Mapping[str, str]) -> dict[str, str]:
     """The setting by which workers on this machine start quicker; none where their Python may be another one, without Penstock."""
     is_same = os.environ["PYSPARK_PYTHON"] == sys.executable and "spark.pyspark.python" not in given
-    return {"spark.python.daemon.module": DAEMON} if is_in_one_jvm(master) and is_same and _is_installed() else {}
+    return {DAEMON_MODULE: DAEMON} if is_in_one_jvm(master) and is_same and _is_installed() else {}
 
 
 def _is_installed() -> bool:
