@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 import penstock
 
@@ -29,6 +33,52 @@ def test_importing_penstock_loads_nothing_heavy() -> None:
     check = "import sys, penstock; print([m for m in ('pyspark','pyarrow','pandas','numpy','typer','rich','yaml','lark') if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
+
+
+HEAVY = "pyspark pyarrow numpy pandas sqlglot fastapi uvicorn starlette psycopg lark confluent_kafka"
+LOADED = f"print([m for m in {HEAVY.split()} if m in sys.modules], flush=True)"
+
+
+def test_no_command_loads_anything_heavy_for_its_help() -> None:
+    """All commands are imported for `penstock --help`, one of them for its own."""
+    program = f"import sys\nfrom penstock.cli.main import make_app\nmake_app()\n{LOADED}"
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
+
+
+PYTHON = """
+import penstock as ps
+flow = ps.Flow("x")
+words = flow.source("s", ps.files("in", format="text")).flat_map("split", lambda row: row.value.split(), schema="word string")
+words.key_by("word").count("n").sink("o", ps.console())
+"""
+SQL = "CREATE TABLE s (w STRING) WITH ('connector' = 'filesystem', 'path' = 'in', 'format' = 'json');"
+SQL += "CREATE TABLE o (w STRING, n BIGINT) WITH ('connector' = 'print'); INSERT INTO o SELECT w, COUNT(*) FROM s GROUP BY w;"
+
+
+@pytest.mark.parametrize(("file", "text", "loads"), [("x.py", PYTHON, "[]"), ("x.sql", SQL, "['sqlglot']")])
+def test_a_first_start_loads_nothing_heavy_before_the_jvm_starts(
+    file: str, text: str, loads: str, tmp_path: Path
+) -> None:
+    """What the driver needs later it imports while the JVM starts; before that, each import is waited for."""
+    (tmp_path / file).write_text(text)
+    (tmp_path / "in").mkdir()
+    program = f"""
+import os, sys
+from penstock.cli.main import main
+from penstock.spark.jvm import gateway
+def launch(*given):
+    {LOADED}
+    os._exit(0)
+gateway.launch = launch
+sys.argv = ["penstock", "run", {file!r}]
+main()
+"""
+    own = {**os.environ, "PENSTOCK_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=own, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines()[-1:] == [loads], done.stderr
 
 
 def test_building_a_flow_loads_no_spark() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
-from penstock.spark.jvm.archive import KEEP, SWITCH, archive_options
+from penstock.spark.jvm.archive import IN_USE, KEEP, SWITCH, archive_options
 from penstock.spark.jvm.java import Java
 
 NOBODY = "4194305"
@@ -90,17 +91,50 @@ def test_the_archives_used_longest_ago_are_removed(jars: Path, tmp_path: Path) -
     folder = tmp_path / "cache" / "classes"
     folder.mkdir(parents=True)
     for at in range(KEEP + 3):
-        (folder / f"old{at}.jsa").touch()
-        os.utime(folder / f"old{at}.jsa", (at, at))
+        (folder / f"old{at:02}.jsa").touch()
+        os.utime(folder / f"old{at:02}.jsa", (at, at))
     archive_options(java(), jars)
-    assert sorted(f.name for f in folder.glob("*.jsa")) == [f"old{at}.jsa" for at in range(4, KEEP + 3)]
+    assert sorted(f.name for f in folder.glob("*.jsa")) == [f"old{at:02}.jsa" for at in range(4, KEEP + 3)]
 
 
 def test_archives_in_use_are_not_removed_for_another(jars: Path, tmp_path: Path) -> None:
     """Environments that take turns would otherwise write theirs, and lose it, at every end."""
+    folder = full(tmp_path)
+    assert archive_options(java(), jars) == ()
+    assert len(list(folder.glob("*.jsa"))) == KEEP
+
+
+def test_an_archive_whose_environment_is_gone_makes_room_for_another(jars: Path, tmp_path: Path) -> None:
+    """Where environments come and go, a directory full of archives that nobody can use costs each start most of its processor time."""
+    folder = full(tmp_path)
+    (folder / "mine3.jars").write_text(str(tmp_path / "gone" / "jars"))
+    (folder / "mine4.jars").write_text(str(jars))
+    written(archive_options(java(), jars))
+    assert sorted(f.name for f in folder.glob("mine*.jsa")) == [f"mine{at}.jsa" for at in range(KEEP) if at != 3]
+    assert not (folder / "mine3.jars").exists()
+
+
+def test_an_archive_knows_its_jars_once_it_is_written_or_used(jars: Path) -> None:
+    file = written(archive_options(java(), jars))
+    assert file.with_suffix(".jars").read_text() == str(jars)
+    file.write_bytes(b"classes")
+    file.with_suffix(".jars").unlink()
+    archive_options(java(), jars)
+    assert file.with_suffix(".jars").read_text() == str(jars)
+
+
+def test_an_archive_that_was_not_used_for_a_while_makes_room_for_another(jars: Path, tmp_path: Path) -> None:
+    folder = full(tmp_path)
+    before = time.time() - IN_USE - 1
+    os.utime(folder / "mine0.jsa", (before, before))
+    written(archive_options(java(), jars))
+    assert not (folder / "mine0.jsa").exists()
+
+
+def full(tmp_path: Path) -> Path:
+    """A directory with as many archives as are kept, all of them in use."""
     folder = tmp_path / "cache" / "classes"
     folder.mkdir(parents=True)
     for at in range(KEEP):
         (folder / f"mine{at}.jsa").touch()
-    assert archive_options(java(), jars) == ()
-    assert len(list(folder.glob("*.jsa"))) == KEEP
+    return folder

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -18,8 +18,10 @@ from penstock.cli.log.record_text import FORMATS, Formatter, Lines, json_line
 from penstock.cli.options import option
 from penstock.cli.output.listing import count
 from penstock.jobs.signals import StopSignals, stop_signals
-from penstock.jobs.subscriptions import Subscriptions, subscriptions_of
 from penstock.log import Consumer, Log, LogDamaged, Record, TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.jobs.subscriptions import Subscriptions
 
 EXAMPLES = examples(
     "penstock consume orders",
@@ -217,7 +219,7 @@ def consume(  # noqa: PLR0913 - each is an option of the command
     shape = Lines(format == "key-value", separator, print_timestamp, print_partition, print_offset, print_headers)
     start = Start(from_beginning, tuple(offset or ()), from_time, tuple(partition or ()), follow)
     with opened(log, debug=debug) as found, stop_signals(lambda: None) as stop:
-        wanted = None if subscriptions is None else subscriptions_of(subscriptions)
+        wanted = None if subscriptions is None else _subscriptions_of(subscriptions)
         ends = None if follow else {p: end for p, (_, end) in found.offsets(topic).items()}
         reading = RecordOutput(sys.stdout.buffer, json_line if format == "json" else shape, most, skip_damage, wanted)
         reading.consumer = _consumer(found, topic, group or None, where or None, start, reading.revoked)
@@ -225,6 +227,12 @@ def consume(  # noqa: PLR0913 - each is an option of the command
             _say_what_is_shown(topic, group, start)
             reading.run(stop, ends)
         typer.echo(f"{topic}: {count(reading.count, 'record')}", err=True)
+
+
+def _subscriptions_of(file: Path) -> Subscriptions:
+    from penstock.jobs.subscriptions import subscriptions_of  # it loads pyarrow
+
+    return subscriptions_of(file)
 
 
 def _consumer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,10 +13,11 @@ from penstock.cli.log.directory import DEFAULT, AsJson, Debug, LogDir, examples,
 from penstock.cli.options import option
 from penstock.cli.output.listing import show, show_json
 from penstock.jobs.rule_topic import StoredRule
-from penstock.jobs.sql.asking import asked_flow
-from penstock.jobs.sql.files import read_sql_file
-from penstock.jobs.sql.query_status import PENDING, QueryStatus, statuses_of
-from penstock.jobs.sql.query_topic import QueryTopic, TopicQueries
+
+if TYPE_CHECKING:
+    from penstock.jobs.sql.query_status import QueryStatus
+    from penstock.jobs.sql.query_topic import QueryTopic
+    from penstock.log import Log
 
 group = typer.Typer(
     name="queries", help="The standing queries in a topic of the log: list, add, drop.", no_args_is_help=True
@@ -55,9 +56,9 @@ def list_(
 ) -> None:
     """List the standing queries of a topic: version, text, who added them and when. With --flow also what became of them in a flow, and of a file of SQL why those that are pending cannot be planned."""
     with opened(log, debug=debug) as found:
-        stored = QueryTopic(found, topic).rules()
-        known = statuses_of(asked_flow(flow, checkpoint).folder) if flow or checkpoint else None
-        refused = read_sql_file(Path(flow), TopicQueries(str(log))).refused(topic) if flow.endswith(".sql") else {}
+        stored = _query_topic(found, topic).rules()
+        known = _statuses(flow, checkpoint) if flow or checkpoint else None
+        refused = _refused(Path(flow), log, topic) if flow.endswith(".sql") else {}
         rows = [_row(name, stored.get(name), known, refused) for name in sorted({*stored, *(known or {})})]
         show_json(rows) if as_json else show(rows, f"no queries in {topic}")
 
@@ -79,7 +80,7 @@ def add(
 ) -> None:
     """Add a standing query; the topic is made when it is not there."""
     with opened(log, debug=debug, create=True) as found:
-        typer.echo(_line(QueryTopic(found, topic).put(statement, by or getpass.getuser())))
+        typer.echo(_line(_query_topic(found, topic).put(statement, by or getpass.getuser())))
 
 
 @group.command(epilog=examples("penstock queries drop alerts big"))
@@ -93,7 +94,29 @@ def drop(
 ) -> None:
     """Drop a standing query."""
     with opened(log, debug=debug, create=written) as found:
-        typer.echo(_line(QueryTopic(found, topic).remove(query, by or getpass.getuser(), written=written)))
+        typer.echo(_line(_query_topic(found, topic).remove(query, by or getpass.getuser(), written=written)))
+
+
+def _query_topic(log: Log, topic: str) -> QueryTopic:
+    from penstock.jobs.sql.query_topic import QueryTopic  # it loads sqlglot
+
+    return QueryTopic(log, topic)
+
+
+def _statuses(flow: str, checkpoint: str | None) -> dict[str, QueryStatus]:
+    """What became of the queries in a flow, by name."""
+    from penstock.jobs.sql.asking import asked_flow  # these load pyarrow
+    from penstock.jobs.sql.query_status import statuses_of
+
+    return statuses_of(asked_flow(flow, checkpoint).folder)
+
+
+def _refused(file: Path, log: Path, topic: str) -> dict[str, str]:
+    """Why queries of a topic cannot be planned, by name."""
+    from penstock.jobs.sql.files import read_sql_file
+    from penstock.jobs.sql.query_topic import TopicQueries
+
+    return read_sql_file(file, TopicQueries(str(log))).refused(topic)
 
 
 def _line(query: StoredRule) -> str:
@@ -111,6 +134,8 @@ def _row(
     )
     if known is None:
         return {"query": name, **own}
+    from penstock.jobs.sql.query_status import PENDING, QueryStatus
+
     status = known.get(name) or QueryStatus(PENDING)
     why = refused.get(name, "").partition("\n")[0] if status.status == PENDING else ""
     return {"query": name, **asdict(status), "why": why, **own}

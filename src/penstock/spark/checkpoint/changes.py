@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.plan import Plan
 from penstock.compiler.state_schemas import schema_of_state
@@ -19,11 +19,13 @@ from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.state.schema import StateSchema
 from penstock.location import Address
 from penstock.spark.checkpoint.sparklog import SparkLog
+from penstock.spark.checkpoint.state_store import state_store_of
 from penstock.spark.live.ticks import NAME as TICKS
 from penstock.spark.live.ticks import has_ticks
-from penstock.state.file import StateFile
-from penstock.state.store import StateStore
 from penstock.storage import NotFound, StorageError, open_storage
+
+if TYPE_CHECKING:
+    from penstock.state.file import StateFile
 
 FLOW = "flow.json"
 """The note in a checkpoint that says whose it is; without it nothing else there counts."""
@@ -114,7 +116,7 @@ def checkpoint_content_of(folder: Address) -> CheckpointContent | None:
     if note is None:
         return None
     sources = tuple((str(n), str(k)) for n, k in note["sources"])
-    log, store = SparkLog(folder / "spark"), StateStore(open_storage(folder / "state"))
+    log, store = SparkLog(folder / "spark"), state_store_of(folder)
     log.check(len(sources))
     version = log.last()
     stateful = bool(note.get("schemas")) or store.has(version)

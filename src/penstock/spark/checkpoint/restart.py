@@ -10,6 +10,7 @@ import json
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from penstock.compiler.compile import compile_graph
 from penstock.errors import CheckpointError
@@ -31,9 +32,12 @@ from penstock.spark.checkpoint.changes import (
     note_of,
 )
 from penstock.spark.checkpoint.savepoint import Savepoint, discard, is_savepoint, lay_out, load, take
+from penstock.spark.checkpoint.state_store import state_store_of
 from penstock.state.notes import put_note, read_note
-from penstock.state.store import StateStore
 from penstock.storage import delete_under, open_storage, read_if_present
+
+if TYPE_CHECKING:
+    from penstock.state.store import StateStore
 
 _CHANGING = "changing"
 _PARTS = (FLOW, "spark", "state", "sources", "loops", "claims", "ticks", ACKS)
@@ -117,7 +121,7 @@ class Restart:
 
     def _fit_state(self, kept: CheckpointContent, change: Change) -> None:
         """State of which nothing is wanted goes; a flow that keeps something for the first time begins with none."""
-        store = StateStore(open_storage(self.folder / "state"))
+        store = state_store_of(self.folder)
         rename_stores(store, change.renamed)
         if not self.wanted.schemas:
             delete_under(store.storage, "")

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CheckpointError, StateError, nearest
 from penstock.live.ack_log import ACKS, file_at
@@ -25,8 +25,8 @@ from penstock.location import Address, address_of
 from penstock.spark.checkpoint.changes import FLOW, Change, note_of
 from penstock.spark.checkpoint.loop_files import batch_of
 from penstock.spark.checkpoint.sparklog import SparkLog, moved_name
+from penstock.spark.checkpoint.state_store import state_store_of
 from penstock.state.notes import put_note
-from penstock.state.store import StateStore
 from penstock.storage import (
     Conflict,
     NotFound,
@@ -41,6 +41,9 @@ from penstock.storage import (
     read_if_present,
 )
 from penstock.version import __version__
+
+if TYPE_CHECKING:
+    from penstock.state.store import StateStore
 
 NOTE = "savepoint.json"
 _TRIES = 5
@@ -155,7 +158,7 @@ class _Taking:
     def __init__(self, checkpoint: Address, attempt: _Attempt, version: int | None, *, copy: bool) -> None:
         self.checkpoint, self.attempt, self.copy = checkpoint, attempt, copy
         self.storage = open_storage(checkpoint)
-        self.log, self.store = SparkLog(checkpoint / "spark"), StateStore(open_storage(checkpoint / "state"))
+        self.log, self.store = SparkLog(checkpoint / "spark"), state_store_of(checkpoint)
         self.note = note_of(checkpoint) or {}
         self.version = self._version(version)
 
@@ -311,7 +314,7 @@ def lay_out(savepoint: Savepoint, folder: Address, change: Change) -> None:
         laid = _laid(name, change)
         if laid is not None:
             copy_object(source, name, target, laid)
-    _forget_epochs(StateStore(open_storage(folder / "state")), savepoint.version)
+    _forget_epochs(state_store_of(folder), savepoint.version)
     log = SparkLog(folder / "spark")
     log.move_paths(savepoint.origin, folder)
     for batch in range(max(0, savepoint.version - 1), log.begun() + 1):

@@ -15,10 +15,12 @@ from pathlib import Path
 from penstock.spark.jvm.cache import cache_dir
 from penstock.spark.jvm.java import Java
 
-KEEP = 4
+KEEP = 8
 """How many archives stay; each takes about 170 MB."""
-IN_USE = 24 * 3600.0
+IN_USE = 3600.0
 """An archive that was used in so many seconds is not removed for another: environments that take turns would write theirs at every end."""
+BESIDE = (".pid", ".jars")
+"""What lies beside an archive: the process that writes it, and the JARs it was made from."""
 AUTOMATIC = 19
 """From this Java on a JVM writes and replaces its archive itself."""
 OWN = ("SharedArchiveFile", "ArchiveClassesAtExit", "-Xshare")
@@ -44,9 +46,9 @@ def archive_options(java: Java, jars: Path, given: str = "") -> tuple[str, ...]:
     file = directory / f"{fingerprint(java, jars)}.jsa"
     quiet = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
     if file.is_file():
-        _touch(file)
+        _touch(file, jars)
         return (f"-XX:SharedArchiveFile={file}", *quiet)
-    if not _claim(directory, file):
+    if not _claim(directory, file, jars):
         return ()
     if java.version >= AUTOMATIC:
         return ("-XX:+AutoCreateSharedArchive", f"-XX:SharedArchiveFile={file}", *quiet)
@@ -63,15 +65,16 @@ def fingerprint(java: Java, jars: Path) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def _touch(file: Path) -> None:
-    """Notes that an archive is in use: the oldest ones are removed first."""
+def _touch(file: Path, jars: Path) -> None:
+    """Notes that an archive is in use, and by whom: those used longest ago are removed first, those of environments that are gone before them."""
     try:
         os.utime(file)
+        file.with_suffix(".jars").write_text(str(jars))
     except OSError:
         return
 
 
-def _claim(directory: Path, file: Path) -> bool:
+def _claim(directory: Path, file: Path, jars: Path) -> bool:
     """Whether this JVM is the one that writes the archive; a claim whose process has ended does not count."""
     claim = file.with_suffix(".pid")
     try:
@@ -79,6 +82,7 @@ def _claim(directory: Path, file: Path) -> bool:
         if (claim.is_file() and _runs(claim.read_text())) or not _made_room(directory):
             return False
         claim.write_text(str(os.getpid()))
+        file.with_suffix(".jars").write_text(str(jars))
     except OSError:
         return False
     return True
@@ -93,10 +97,23 @@ def _runs(pid: str) -> bool:
 
 
 def _made_room(directory: Path) -> bool:
-    """Whether there is room for one more archive, once those that were used longest ago are gone."""
+    """Whether there is room for one more archive, once those without an environment are gone, and those that were used longest ago."""
+    for file in directory.glob("*.jsa"):
+        if _is_orphan(file):
+            _remove(file)
     used = sorted((file.stat().st_mtime, file) for file in directory.glob("*.jsa"))
     old = [file for at, file in used if at < time.time() - IN_USE]
     for file in old[: max(0, len(used) - KEEP + 1)]:
-        file.unlink(missing_ok=True)
-        file.with_suffix(".pid").unlink(missing_ok=True)
+        _remove(file)
     return len(list(directory.glob("*.jsa"))) < KEEP
+
+
+def _is_orphan(file: Path) -> bool:
+    """Whether the JARs of an archive are known to be gone: an environment of the same name would have others."""
+    made_from = file.with_suffix(".jars")
+    return made_from.is_file() and not Path(made_from.read_text()).is_dir()
+
+
+def _remove(file: Path) -> None:
+    for each in (file, *map(file.with_suffix, BESIDE)):
+        each.unlink(missing_ok=True)
