@@ -160,10 +160,15 @@ REFUSED = "refuses a row:"
 
 
 class StagedBatch:
-    """Work that is done but not shown yet. `through` says that a rehearsal, or `stage_rows`, found the batch in the sink already."""
+    """Work that is done but not shown yet. `through` says that a rehearsal, or `stage_rows`, found the batch in the sink already.
+
+    `refused` is the text of the dead letters of rows that the sink refuses: what `commit` puts into the ledger, and of a batch that is through what it
+    found there. A driver that takes over may not see what the one before has noted elsewhere.
+    """
 
     rows: int | None = None
     through: bool = False
+    refused: str = ""
 
     def rehearse(self) -> str:
         """Does what `commit` does and takes it back; returns what the sink says against the rows, empty when it takes them."""
