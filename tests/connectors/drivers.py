@@ -134,11 +134,13 @@ KINDS: dict[str, tuple[Make, Stage]] = {
 class Driver:
     """A driver with a sink."""
 
-    def __init__(self, kind: str, where: str, first: int, cut: int) -> None:
-        make, self.stage = KINDS[kind]
+    schema = schema_of("id bigint")
+
+    def __init__(self, kind: str | tuple[Make, Stage], where: str, first: int, cut: int) -> None:
+        make, self.stage = KINDS[kind] if isinstance(kind, str) else kind
         self.sink, self.options = make(where)
         self.batch, self.next, self.cut = first, first * BEFORE, cut
-        context = SinkContext("out", "flow", self.options, schema_of("id bigint"), LINEAGE, "exactly_once")
+        context = SinkContext("out", "flow", self.options, self.schema, LINEAGE, "exactly_once")
         self.entry = self.sink.open(context)
 
     def run(self) -> None:
@@ -157,18 +159,24 @@ class Driver:
     def deliver(self, begin: int, end: int) -> None:
         offsets = json.dumps([begin, end])
         batch = Batch(self.batch, "out", self.options, LINEAGE, "exactly_once", offsets, offsets)
-        staged = self.stage(self.sink, list(range(begin, end)), batch)
-        passing("staged", self.batch)
-        passing("before sink commit", self.batch)
-        staged.commit()
-        passing("sink written", self.batch)
+        self.commit(list(range(begin, end)), batch)
         self.batch, self.next = self.batch + 1, end
 
+    def commit(self, ids: list[int], batch: Batch) -> None:
+        staged = self.stage(self.sink, ids, batch)
+        passing("staged", batch.id)
+        passing("before sink commit", batch.id)
+        staged.commit()
+        passing("sink written", batch.id)
 
-def main(kind: str, where: str, first: str, cut: str) -> None:
+    def close(self) -> None:
+        self.sink.close()
+
+
+def drive(make: Callable[[str, str, int, int], Driver], kind: str, where: str, first: str, cut: str) -> None:
     driver = None
     try:
-        driver = Driver(kind, where, int(first), int(cut))
+        driver = make(kind, where, int(first), int(cut))
         driver.run()
     except DeliveryError as error:
         print("fenced" if "another driver of this flow has taken over" in str(error) else str(error), flush=True)
@@ -176,8 +184,8 @@ def main(kind: str, where: str, first: str, cut: str) -> None:
         print("done", flush=True)
     finally:
         if driver is not None:
-            driver.sink.close()
+            driver.close()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    drive(Driver, *sys.argv[1:])

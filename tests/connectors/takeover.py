@@ -11,14 +11,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from penstock.faults import PAUSE
+from penstock.log import Log
 from tests.connectors.drivers import RECORDS
 
 ROOT = Path(__file__).resolve().parents[2]
+DRIVERS = "tests.connectors.drivers"
+REFUSING = "tests.connectors.refusing"
 PATIENCE = 120.0
 
 
-def start(kind: str, where: str, first: int, cut: int, pause: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.connectors.drivers", kind, where, str(first), str(cut)]
+def start(kind: str, where: str, first: int, cut: int, pause: str, drivers: str = DRIVERS) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", drivers, kind, where, str(first), str(cut)]
     environment = {**os.environ, PAUSE: pause}
     return subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -43,13 +46,15 @@ def wake(process: subprocess.Popen[str]) -> str:
     return process.communicate(timeout=PATIENCE)[0]
 
 
-def check_takeover(kind: str, where: str, point: str, cut: int, held: Callable[[], list[int]]) -> None:
+def check_takeover(
+    kind: str, where: str, point: str, cut: int, held: Callable[[], list[int]], drivers: str = DRIVERS
+) -> None:
     """Pauses a driver in batch 2, has a second take over and pauses that in batch 4, wakes the first and then the second."""
-    first = start(kind, where, 0, 10, point)
+    first = start(kind, where, 0, 10, point, drivers)
     second = None
     try:
         assert is_stopped(first), f"the first driver never came to {point!r}: {first.communicate()[0]}"
-        second = start(kind, where, 2, cut, "sink written@3")
+        second = start(kind, where, 2, cut, "sink written@3", drivers)
         assert is_stopped(second), second.communicate()[0]
         said = wake(first)
         assert said.split() == ["fenced"], said
@@ -61,3 +66,15 @@ def check_takeover(kind: str, where: str, point: str, cut: int, held: Callable[[
                 each.kill()
                 each.communicate()
     assert sorted(held()) == list(range(RECORDS))
+
+
+def check_refusing(kind: str, where: str, folder: Path, point: str, held: Callable[[], list[int]]) -> None:
+    """The same of a sink that refuses every tenth record: those are in the topic of dead letters, each once, and the others in the sink."""
+
+    def whole() -> list[int]:
+        with Log(folder) as log:
+            dead = [int(r.value or b"") for r in log.read("dead", 0, 0)]
+        assert sorted(dead) == [n for n in range(RECORDS) if n % 10 == 9]
+        return held() + dead
+
+    check_takeover(kind, f"{where}>{folder}", point, 7 if point == "staged@2" else 10, whole, REFUSING)

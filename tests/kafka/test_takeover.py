@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.connectors.takeover import check_takeover
+from tests.connectors.takeover import check_refusing, check_takeover
 from tests.kafka.conftest import Kafka
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -14,3 +16,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 def test_a_driver_that_was_replaced_writes_nothing(kafka: Kafka, point: str, cut: int) -> None:
     topic = kafka.topic()
     check_takeover("kafka", f"{kafka.servers}|{topic}", point, cut, lambda: [int(m.value()) for m in kafka.read(topic)])
+
+
+@pytest.mark.parametrize("point", ["staged@2", "after sink commit@2", "sink written@2", "dead letters written@2"])
+def test_refused_records_are_dead_letters_once_whoever_takes_over(kafka: Kafka, tmp_path: Path, point: str) -> None:
+    topic = kafka.topic(1, cleanup_policy="compact")
+    check_refusing("kafka", f"{kafka.servers}|{topic}", tmp_path, point, lambda: [int(v) for v in kafka.values(topic)])

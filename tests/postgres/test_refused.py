@@ -123,8 +123,42 @@ def test_sinks_that_cannot_try_are_refused(url: str) -> None:
     rows = flow.source("rows", ps.items([], "id bigint, word string"))
     with pytest.raises(
         FlowError,
-        match="can tell which row they refuse, which are write_http, write_postgres, write_kafka, write_redis and write_files with partition_by",
+        match="can tell which row they refuse, which are write_http, write_postgres, write_kafka, write_redis, write_topic and write_files with partition_by",
     ):
         rows.sink("out", ps.console(), on_error="dead_letter")
     with pytest.raises(FlowError, match="refused again"):
         rows.sink("out", write_postgres(url, "rows"), on_error=ps.retry(3))
+
+
+TRIGGER = """create function check_word() returns trigger language plpgsql as
+    $$ begin if new.word = 'bad' then raise exception 'no such word'; end if; return new; end $$;
+    create trigger checked before insert on rows for each row execute function check_word()"""
+LONG = "".join(chr(65 + n * n * 7919 % 26) for n in range(60_000))
+"""More than a row of an index takes."""
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (f"create table rows (id bigint, word text); {TRIGGER}", "no such word"),
+        ("create table rows (id bigint, word text, unique (word))", "index row"),
+        ("create table rows (id smallint, word text)", "out of range"),
+        ("create table rows (id bigint, word text not null)", "null value"),
+        (
+            "create table all_rows (id bigint, word text); "
+            "create view rows as select id, word from all_rows where word <> 'bad' with check option",
+            "check option",
+        ),
+    ],
+)
+def test_whatever_the_server_says_against_the_values_of_a_row(
+    url: str, db: Database, penstock_spark: Any, made: str, said: str
+) -> None:
+    db.execute(made)
+    wrong = {"index row": (2, LONG), "out of range": (70_000, "b"), "null value": (2, None)}.get(said, (2, "bad"))
+    rows: list[Any] = []
+    flow = flow_of(url, [(1, "a"), wrong, (3, "c")])
+    flow.dead_letters("dead", ps.callback(lambda got, batch: rows.extend(got)))
+    run_bounded(flow.graph, penstock_spark)
+    assert there(db) == [(1, "a"), (3, "c")]
+    assert [said in row.cause for row in rows] == [True]

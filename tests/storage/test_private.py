@@ -12,13 +12,19 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from penstock.cli.sql.shell import _made_private
+from penstock.graph.schema import schema_of
 from penstock.jobs.manager.bundle import pack
 from penstock.jobs.manager.job import Job
 from penstock.jobs.manager.manager import Manager
 from penstock.jobs.manager.processes.course import Course
 from penstock.jobs.manager.processes.directory import SUPERVISOR
+from penstock.kernels.errors.dead_letters import dead_letter_rows
+from penstock.kernels.errors.guard import DeadLetter
+from penstock.kernels.errors.payload import payload_of
+from penstock.live.dead_letters.store import DeadLetterStore
 from penstock.log import Log
 from penstock.server.serve import _admin_token
 from penstock.spark.checkpoint.changes import FlowLayout
@@ -29,6 +35,7 @@ from penstock.spark.jvm import gateway
 from penstock.spark.jvm.hardening import LOCAL_SECURITY
 from penstock.spark.jvm.session import _settings
 from penstock.storage.private import make_private
+from tests.command_line import make_app
 from tests.spark.checkpoints import WANTED, batch, begin
 
 NOBODY = 65534
@@ -65,6 +72,28 @@ def log(shared: Path) -> Path:
         with made.producer() as producer:
             producer.send("words", b"secret").result()
     return shared / "log"
+
+
+def exported(shared: Path) -> Path:
+    """Dead letters and state that were exported, also over a file that stands open."""
+    folder = shared / "exported"
+    folder.mkdir(mode=0o755)
+    kept = begin(make_private(shared / ".kept"), WANTED)
+    batch(kept, 0, {"a": 1})
+    rows = dead_letter_rows(
+        [DeadLetter("out", "why", "why", "Row(n=1)", payload_of((1,), schema_of("n bigint")))], "f", "l", 0, 0
+    )
+    DeadLetterStore(kept / "dead-letters").stage(rows, 0).commit()
+    (folder / "dead.jsonl").write_text("what stood there before")
+    given = [["dlq", "export", str(kept), "-o", str(folder / "dead.jsonl")]]
+    given += [
+        ["state", "export", str(kept), "--step", "count", "--output", str(folder / f"state.{kind}")]
+        for kind in ("json", "csv", "parquet")
+    ]
+    for command in given:
+        done = CliRunner().invoke(make_app(), command)
+        assert done.exit_code == 0, done.output
+    return folder
 
 
 def cache(shared: Path) -> Path:
@@ -126,7 +155,7 @@ def test_only_the_user_may_enter(shared: Path, make: object) -> None:
     assert open_doors == []
 
 
-@pytest.mark.parametrize("make", [log, cache])
+@pytest.mark.parametrize("make", [log, cache, exported])
 def test_the_files_are_the_users_too(shared: Path, make: object) -> None:
     made = make(shared)  # type: ignore[operator]
     assert {oct(p.stat().st_mode & 0o077) for p in made.rglob("*") if p.is_file()} == {"0o0"}
@@ -153,7 +182,7 @@ print(len(found))
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
-@pytest.mark.parametrize("make", [*KINDS, jobs_in_theirs, history])
+@pytest.mark.parametrize("make", [*KINDS, jobs_in_theirs, history, exported])
 def test_another_user_can_read_nothing(shared: Path, make: object) -> None:
     made = make(shared)  # type: ignore[operator]
     public = shared / "public"

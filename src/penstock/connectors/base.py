@@ -288,6 +288,8 @@ class StagedBatch:
     Attributes:
         rows: how many rows it has, where that is known.
         through: whether a rehearsal, or `stage_rows`, found the batch in the sink already.
+        refused: the text of the dead letters of rows that the sink refuses: what `commit` puts into the ledger, and of a batch that is through
+            what it found there. A driver that takes over may not see what the one before has noted elsewhere.
 
     >>> from penstock.connectors.base import StagedBatch
     >>> class Renamed(StagedBatch):
@@ -301,6 +303,7 @@ class StagedBatch:
 
     rows: int | None = None
     through: bool = False
+    refused: str = ""
 
     def rehearse(self) -> str:
         """Does what `commit` does and takes it back.

@@ -32,6 +32,8 @@ class Entry:
     crc: int = 0
     offsets: str = ""
     is_complete: bool = True
+    refused: str = ""
+    """The dead letters of the rows that the sink refused, as text; empty where the sink keeps none, or they are too many."""
 
     @property
     def finished(self) -> int:
@@ -43,9 +45,9 @@ class Entry:
         return json.dumps(asdict(self))
 
     @classmethod
-    def of(cls, batch: Batch, fence: int, rows: int, crc: int = 0) -> Entry:
+    def of(cls, batch: Batch, fence: int, rows: int, crc: int = 0, refused: str = "") -> Entry:
         """The entry of a batch that is being written."""
-        return cls(batch.id, batch.fingerprint, fence, rows, crc, batch.offsets)
+        return cls(batch.id, batch.fingerprint, fence, rows, crc, batch.offsets, refused=refused)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Entry:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,5 +27,25 @@ def make_private(directory: Path) -> Path:
 
 
 def open_private(path: Path) -> BinaryIO:
-    """Opens a new file for writing, for this user alone."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE), "wb")
+    """Opens a file for writing, for this user alone; one that is there is emptied, and closed to others.
+
+    What is no plain file, such as `/dev/stdout` or a pipe, keeps its mode; and so does a file of another user, who has let this one write it.
+    """
+    file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE), "wb")
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        with contextlib.suppress(PermissionError):
+            os.fchmod(file.fileno(), FILE)
+    return file
+
+
+def write_private(path: Path, text: str) -> None:
+    """Writes a file of records that a user has asked for, for this user alone.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as there:
+    ...     write_private(Path(there) / "a", "records")
+    ...     oct((Path(there) / "a").stat().st_mode & 0o777)
+    '0o600'
+    """
+    with open_private(path) as file:
+        file.write(text.encode())

@@ -24,6 +24,7 @@ from penstock.kernels.errors.payload import RAW, RAW_BASE64, RECORD, SCHEMA, Bad
 from penstock.live.dead_letters.replay import Replays
 from penstock.live.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from penstock.location import Address
+from penstock.storage.private import write_private
 
 group = typer.Typer(name="dlq", help="Dead letters: records that steps have put aside.", no_args_is_help=True)
 
@@ -153,7 +154,7 @@ def export(
             typer.echo(lines, nl=False)
             return
         try:
-            Path(output).write_text(lines, encoding="utf-8")
+            write_private(Path(output), lines)
         except OSError as error:
             raise OptionError(f"--output {output}: {error.strerror}") from None
         typer.echo(f"exported: {count(len(chosen), 'dead letter')} to {output}")

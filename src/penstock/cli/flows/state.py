@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from penstock.cli.output.failure import handled
 from penstock.cli.output.terminal import on_screen
 from penstock.errors import SetupError, StateError, nearest
 from penstock.location import Address
+from penstock.storage.private import open_private
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -202,13 +204,14 @@ _WRITERS: dict[str, Callable[[Any, Any], None]] = {"table": _as_table, "json": _
 
 
 def _write(found: pa.Table, output: Path, kind: str) -> None:
-    if kind == "parquet":
-        import pyarrow.parquet as pq
+    with open_private(output) as file:
+        if kind == "parquet":
+            import pyarrow.parquet as pq
 
-        pq.write_table(found, output)
-        return
-    with output.open("w", encoding="utf-8", newline="") as file:
-        _WRITERS[kind](found, file)
+            pq.write_table(found, file)
+            return
+        with io.TextIOWrapper(file, encoding="utf-8", newline="") as lines:
+            _WRITERS[kind](found, lines)
 
 
 def _text(value: object) -> str:

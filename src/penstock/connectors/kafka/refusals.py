@@ -165,7 +165,8 @@ class RefusalSearch:
             ready = self.writer.ready()
             if not self.writer.is_new(ready, self.batch):
                 discard(ready.producer)
-                return Transaction(self.writer, self.batch, rows, None), {}
+                told = ready.entry.refused if ready.entry is not None else ""
+                return Transaction(self.writer, self.batch, rows, None, told), {}
             answers = self._attempt(ready.producer, rows)
             if answers.is_clean:
                 return Transaction(self.writer, self.batch, rows, ready.producer), refused

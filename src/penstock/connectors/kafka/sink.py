@@ -86,7 +86,7 @@ class KafkaSink(LedgerSink):
         else:
             transaction, refused = RefusalSearch(self.writer, batch).send(rows.toArrow())
             staged = StagedTransaction(transaction, transaction.rows.num_rows)
-            staged.through = transaction.producer is None
+            staged.through, staged.refused = transaction.producer is None, transaction.refused
         return staged, refusals_of(numbered, refused)
 
     def interrupt(self) -> bool:
@@ -126,6 +126,7 @@ class StagedTransaction(StagedBatch):
 
     def commit(self) -> None:
         """Commits it."""
+        self.transaction.refused = self.refused
         self.transaction.commit()
 
     def abort(self) -> None:

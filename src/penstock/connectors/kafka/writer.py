@@ -14,7 +14,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import Batch
@@ -83,9 +83,7 @@ class KafkaWriter:
             kept = ready.entry or Entry(-1, "", 0)
             try:
                 ready.producer.begin_transaction()
-                self._send_line(
-                    ready.producer, Entry(kept.batch, kept.fingerprint, self.fence, kept.rows, kept.crc, kept.offsets)
-                )
+                self._send_line(ready.producer, replace(kept, fence=self.fence))
                 ready.producer.commit_transaction(PATIENCE)
             except confluent().KafkaException as error:
                 discard(ready.producer)
@@ -186,10 +184,10 @@ class KafkaWriter:
         assert self.ledger is not None
         producer.produce(self.ledger.topic, entry.as_json().encode(), self.name.encode())
 
-    def finish(self, producer: Producer, rows: pa.Table, batch: Batch) -> None:
+    def finish(self, producer: Producer, rows: pa.Table, batch: Batch, refused: str = "") -> None:
         """Adds the line to the transaction and commits both; raises KafkaException when the outcome is not known."""
         if self.ledger is not None:
-            self._send_line(producer, Entry.of(batch, self.fence, rows.num_rows, crc_of(rows)))
+            self._send_line(producer, Entry.of(batch, self.fence, rows.num_rows, crc_of(rows), refused))
         producer.commit_transaction(PATIENCE)
         passing("after sink commit", batch.id)
         producer.close()
@@ -209,10 +207,12 @@ class KafkaWriter:
 
 
 class Transaction:
-    """A batch on its way: sent, not yet shown. Without a producer it was there already."""
+    """A batch on its way: sent, not yet shown. Without a producer it was there already. `refused` is what its line says of refused rows."""
 
-    def __init__(self, writer: KafkaWriter, batch: Batch, rows: pa.Table, producer: Producer) -> None:
-        self.writer, self.batch, self.rows, self.producer = writer, batch, rows, producer
+    def __init__(
+        self, writer: KafkaWriter, batch: Batch, rows: pa.Table, producer: Producer, refused: str = ""
+    ) -> None:
+        self.writer, self.batch, self.rows, self.producer, self.refused = writer, batch, rows, producer, refused
 
     def commit(self) -> None:
         """Shows the batch. When the outcome is not known a fresh producer and the ledger tell, and it is sent again if need be."""
@@ -221,7 +221,7 @@ class Transaction:
             if self.producer is None:
                 return
             try:
-                self.writer.finish(self.producer, self.rows, self.batch)
+                self.writer.finish(self.producer, self.rows, self.batch, self.refused)
                 return
             except confluent().KafkaException as error:
                 last = said(error)

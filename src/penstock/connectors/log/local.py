@@ -76,7 +76,10 @@ def write_topic(sink: LocalSink, rows: Sequence[Row]) -> None:
         with log.producer() as producer:
             for partition, mine in sorted(shares.items()):
                 keys = [key(r) for r in mine] if sink.options.get("key") else None
-                producer.send_many(topic, [value(r) for r in mine], keys, partition=partition)
+                try:
+                    producer.send_many(topic, [value(r) for r in mine], keys, partition=partition)
+                except LogError as error:
+                    raise RunError(f"sink {sink.step!r}: {error}") from None
 
 
 def _key(sink: LocalSink) -> Write:

@@ -16,26 +16,31 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import Batch, SinkContext, StagedBatch
+from penstock.connectors.base import REFUSED, Batch, Refusal, SinkContext, StagedBatch, rows_of
 from penstock.connectors.delivery import SKIP, Entry, LedgerSink, verdict
 from penstock.connectors.file_ledger import FileLedger, Intent, LedgerState
-from penstock.errors import DeliveryError, SchemaError, nearest
+from penstock.errors import DeliveryError, RunError, SchemaError, nearest
 from penstock.faults import passing
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
 from penstock.graph.nodes.changes import DELETE, OPERATION
+from penstock.graph.row import row_class
 from penstock.graph.types import quote
-from penstock.log import Log, ProducerFenced, TopicExists
+from penstock.log import Log, LogError, ProducerFenced, TopicExists
 from penstock.log.produce.partitioner import partition_for
 from penstock.storage import LocalStorage, object_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_NUMBER = "__number"
 Shares = dict[int, tuple[list[bytes | None], list[bytes | None]]]
 
 
 class LogSink(LedgerSink):
     """A topic, made if it is not there."""
+
+    needs_keys = False
+    """Whether the topic is compacted, which it is for good."""
 
     def refuses(self, context: SinkContext) -> str:
         """Refuses a key or a value that is no field, before anything is written."""
@@ -59,6 +64,7 @@ class LogSink(LedgerSink):
         self.log = Log(context.options["path"])
         with contextlib.suppress(TopicExists):
             self.log.create_topic(context.options["topic"], context.options["partitions"])
+        self.needs_keys = self.log.describe(context.options["topic"]).config.cleanup == "compact"
         self.producer = self.log.producer(_producer_name(context))
         self.fence = self.producer.epoch + 1
         storage = LocalStorage(Path(context.options["path"]) / "sinks")
@@ -79,12 +85,32 @@ class LogSink(LedgerSink):
     def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch:
         """Brings the records here, as keys and values."""
         columns = frame.selectExpr(*_columns(frame.columns, batch.options)).toArrow().to_pydict()
+        if self.needs_keys and None in columns["key"]:
+            raise RunError(
+                f"sink {batch.sink!r} {REFUSED} {_keyless(batch)}. To go on without such rows: .sink({batch.sink!r}, ..., on_error='dead_letter')"
+            )
         return StagedRecords(self, columns["key"], columns["value"], batch)
+
+    def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[StagedBatch, list[Refusal]]:
+        """As `stage`, without the records that have no key where the topic is compacted, which are told."""
+        numbered = frame.selectExpr("*", f"monotonically_increasing_id() as {_NUMBER}")
+        keyless = f"{_key_text(_key(batch.options))} is null" if self.needs_keys else "false"
+        staged = self.stage(numbered.where(f"not ({keyless})").drop(_NUMBER), batch)
+        refused = rows_of(numbered.where(keyless)) if self.needs_keys else []
+        make = row_class(tuple(frame.columns))
+        return staged, [Refusal(row[-1], tuple.__new__(make, row[:-1]), _keyless(batch)) for row in refused]
 
     def close(self) -> None:
         """Closes the log."""
         if hasattr(self, "log"):
             self.log.close()
+
+
+def _keyless(batch: Batch) -> str:
+    """What is said against a record without a key."""
+    fields = _key(batch.options)
+    why = f"{' and '.join(fields)} is null" if fields else "the sink has no key='a field'"
+    return f"the topic {batch.options['topic']!r} is compacted, so every record needs a key, and {why}"
 
 
 def _producer_name(context: SinkContext) -> str:
@@ -136,6 +162,11 @@ class StagedRecords(StagedBatch):
         except ProducerFenced as error:
             raise DeliveryError(
                 f"sink {self.batch.sink!r}: another driver of this flow has taken over ({error})"
+            ) from None
+        except LogError as error:
+            raise RunError(
+                f"sink {self.batch.sink!r}: batch {self.batch.id} was not written as a whole: {error}. When that is mended, start again: the flow goes "
+                f"on with this batch"
             ) from None
 
     def _commit_once(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import Batch, SinkContext
-from penstock.connectors.delivery import Entry, verdict
+from penstock.connectors.delivery import SKIP, Entry, verdict
 from penstock.errors import DeliveryError, RunError
 from penstock.graph.endpoints.sniff_postgres import driver
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _TABLE = """create table if not exists {} (
     sink text, lineage text, fence bigint not null, batch bigint, fingerprint text, rows bigint, crc bigint, offsets text,
-    flow text, written timestamp with time zone not null default now(), primary key (sink, lineage))"""
+    refused text, flow text, written timestamp with time zone not null default now(), primary key (sink, lineage))"""
 _PREFIX = "stage_"
 WORKSPACE = "penstock_sinks"
 
@@ -49,6 +49,17 @@ class Ledger:
                 connection.execute(statement)
             except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateSchema):
                 connection.execute(statement)
+        self._add_refused(connection)
+
+    def _add_refused(self, connection: Connection) -> None:
+        """Adds the column that ledgers of older versions do not have."""
+        found = connection.execute(
+            "select 1 from information_schema.columns where table_schema = %s and table_name = 'ledger' and column_name = 'refused'",
+            [self.schema],
+        ).fetchone()
+        if found is None:
+            add = driver().sql.SQL("alter table {} add column if not exists refused text")
+            connection.execute(add.format(self.table))
 
     def take_over(self, context: SinkContext, connection: Connection) -> tuple[int, Entry | None]:
         """Raises the fence by one, which fences all older drivers; gives it and the last entry.
@@ -57,7 +68,7 @@ class Ledger:
         """
         raise_fence = driver().sql.SQL(
             "insert into {0} as l (sink, lineage, fence, flow) values (%s, %s, 1, %s) on conflict (sink, lineage) do update set "
-            "fence = l.fence + 1 returning fence, batch, fingerprint, rows, crc, offsets"
+            "fence = l.fence + 1 returning fence, batch, fingerprint, rows, crc, offsets, refused"
         )
         row = connection.execute(
             raise_fence.format(self.table), [context.sink, context.lineage, context.flow]
@@ -65,10 +76,10 @@ class Ledger:
         assert row is not None
         return int(row[0]), _entry(row)
 
-    def verdict(self, batch: Batch, fence: int, connection: Connection) -> str:
-        """Whether to write or to skip a batch; holds the ledger's row until the transaction ends."""
+    def through(self, batch: Batch, fence: int, connection: Connection) -> Entry | None:
+        """The entry of a batch that is in the table already; None of one that is to be written. Holds the ledger's row until the transaction ends."""
         read = driver().sql.SQL(
-            "select fence, batch, fingerprint, rows, crc, offsets from {} where sink = %s and lineage = %s for update"
+            "select fence, batch, fingerprint, rows, crc, offsets, refused from {} where sink = %s and lineage = %s for update"
         )
         row = connection.execute(read.format(self.table), [batch.sink, batch.lineage]).fetchone()
         if row is None:
@@ -78,15 +89,17 @@ class Ledger:
             )
         if row[0] > fence:
             verdict(Entry(batch.id - 1, "", row[0]), batch, fence)
-        return verdict(_entry(row), batch, fence)
+        entry = _entry(row)
+        return entry if verdict(entry, batch, fence) == SKIP else None
 
     def write(self, entry: Entry, batch: Batch, connection: Connection) -> None:
         """Notes a batch."""
         update = driver().sql.SQL(
-            "update {} set fence = %s, batch = %s, fingerprint = %s, rows = %s, crc = %s, offsets = %s, written = now() "
+            "update {} set fence = %s, batch = %s, fingerprint = %s, rows = %s, crc = %s, offsets = %s, refused = %s, "
+            "written = now() "
             "where sink = %s and lineage = %s"
         )
-        values = [entry.fence, entry.batch, entry.fingerprint, entry.rows, entry.crc, entry.offsets]
+        values = [entry.fence, entry.batch, entry.fingerprint, entry.rows, entry.crc, entry.offsets, entry.refused]
         done = connection.execute(update.format(self.table), [*values, batch.sink, batch.lineage])
         if done.rowcount != 1:
             raise DeliveryError(f"sink {batch.sink!r}: the ledger took {done.rowcount} rows for one batch")
@@ -128,8 +141,8 @@ class Ledger:
 
 
 def _entry(row: Any) -> Entry | None:
-    fence, batch, fingerprint, rows, crc, offsets = row
-    return None if batch is None else Entry(batch, fingerprint, fence, rows, crc, offsets)
+    fence, batch, fingerprint, rows, crc, offsets, refused = row
+    return None if batch is None else Entry(batch, fingerprint, fence, rows, crc, offsets, refused=refused or "")
 
 
 def _dropped(statement: Any, connection: Connection) -> int:

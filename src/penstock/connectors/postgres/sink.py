@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.connectors.base import REFUSED, Batch, SinkContext, StagedBatch
-from penstock.connectors.delivery import SKIP, Entry, LedgerSink
+from penstock.connectors.delivery import Entry, LedgerSink
 from penstock.connectors.postgres.ledger import WORKSPACE, Ledger
 from penstock.connectors.postgres.table import Layout, Moves, layout_of
 from penstock.connectors.postgres.types import Encoder
-from penstock.connectors.postgres.wire import Address, Link
+from penstock.connectors.postgres.wire import Address, Link, row_errors
 from penstock.errors import DeliveryError, RunError
 from penstock.faults import passing
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
@@ -165,7 +165,7 @@ class CopyTask:
                     data = encoder.encode(batch, first + rows)
                     copy.write(data)
                     rows, crc = rows + batch.num_rows, zlib.crc32(data, crc)
-        except (driver().DataError, driver().IntegrityError) as error:
+        except row_errors() as error:
             raise RowRefused(f"{self.who} {REFUSED} {self.address.clean(error).strip()}") from None
         except driver().Error as error:
             raise RunError(f"{self.who}: copying failed: {self.address.clean(error).strip()}") from None
@@ -202,7 +202,7 @@ class StagedCopy(StagedBatch):
         """Moves the rows and rolls back; what the server says against them."""
         try:
             self.link.until_answered(self._rehearse_on)
-        except (driver().DataError, driver().IntegrityError) as error:
+        except row_errors() as error:
             return str(self.link.address.clean(error)).strip()
         except driver().Error as error:
             text = self.link.address.clean(error).strip()
@@ -212,8 +212,8 @@ class StagedCopy(StagedBatch):
     def _rehearse_on(self, connection: Connection) -> None:
         with connection.transaction(force_rollback=True):
             connection.execute("set local lock_timeout = '60s'; set constraints all immediate")
-            if self._exactly and self.sink.ledger.verdict(self.batch, self.sink.fence, connection) == SKIP:
-                self.through = True
+            if self._exactly and (entry := self.sink.ledger.through(self.batch, self.sink.fence, connection)):
+                self.through, self.refused = True, entry.refused
                 return
             self._move(connection)
 
@@ -224,7 +224,7 @@ class StagedCopy(StagedBatch):
                 "set local lock_timeout = '60s'; set local idle_in_transaction_session_timeout = '60s'; "
                 "select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'"
             )
-            if self._exactly and self.sink.ledger.verdict(self.batch, self.sink.fence, connection) == SKIP:
+            if self._exactly and self.sink.ledger.through(self.batch, self.sink.fence, connection):
                 connection.execute(self.moves.drop())
                 return
             if again and not self._exactly and self._gone(connection):
@@ -234,7 +234,7 @@ class StagedCopy(StagedBatch):
                 crc = 0
                 for report in self.reports:
                     crc ^= report.crc
-                entry = Entry.of(self.batch, self.sink.fence, self.rows or 0, crc)
+                entry = Entry.of(self.batch, self.sink.fence, self.rows or 0, crc, self.refused)
                 self.sink.ledger.write(entry, self.batch, connection)
 
     @property

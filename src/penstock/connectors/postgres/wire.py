@@ -78,6 +78,20 @@ def _alive(connection: Connection) -> bool:
     return True
 
 
+def row_errors() -> tuple[type[psycopg.Error], ...]:
+    """What the server raises for the values of a row: by its types and constraints, a trigger, a view's condition, or its limits for rows and indexes."""
+    known, errors = driver(), driver().errors
+    return (
+        known.DataError,
+        known.IntegrityError,
+        errors.RaiseException,
+        errors.AssertFailure,
+        errors.TriggeredActionException,
+        errors.WithCheckOptionViolation,
+        errors.ProgramLimitExceeded,
+    )
+
+
 class Link:
     """The driver's own connection, opened again when it is lost."""
 

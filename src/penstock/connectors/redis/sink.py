@@ -66,7 +66,8 @@ if #waiting ~= tonumber(ARGV[6]) then return 'count ' .. #waiting end
 for _, command in ipairs(waiting) do redis.call(unpack(command)) end
 for i = 2, #KEYS do redis.call('UNLINK', KEYS[i]) end
 if ARGV[1] == 'yes' then
-  redis.call('HSET', ledger, 'batch', ARGV[7], 'fingerprint', ARGV[8], 'fence', ARGV[9], 'rows', ARGV[10], 'crc', ARGV[11], 'offsets', ARGV[12])
+  redis.call('HSET', ledger, 'batch', ARGV[7], 'fingerprint', ARGV[8], 'fence', ARGV[9], 'rows', ARGV[10], 'crc', ARGV[11], 'offsets', ARGV[12],
+    'refused', ARGV[13])
 end
 return 'done'
 """
@@ -126,6 +127,7 @@ class RedisSink(LedgerSink):
             int(found[b"rows"]),
             int(found[b"crc"]),
             found[b"offsets"].decode(),
+            refused=found.get(b"refused", b"").decode(),
         )
 
     def clean(self) -> None:
@@ -145,7 +147,7 @@ class RedisSink(LedgerSink):
         limits = Limits(self.largest, tells=True)
         while True:
             staged, refused = self._staged(numbered, batch, limits)
-            staged.through = staged.is_through()
+            staged.look()
             wrong = {} if staged.through else other_kinds(self.client(), staged.keys, staged.layout)
             if not wrong:
                 return staged, refusals_of(numbered, refused)
@@ -321,9 +323,11 @@ class StagedCommands(StagedBatch):
         seen = [str(entry.batch), entry.fingerprint] if entry is not None else ["", ""]
         return self._run(client, ["yes", str(self.sink.fence), *seen])
 
-    def is_through(self) -> bool:
-        """Whether the ledger has the batch already."""
-        return self._exactly and verdict(self.sink.entry(), self.batch, self.sink.fence) == SKIP
+    def look(self) -> None:
+        """Finds out whether the ledger has the batch already, and what it says of refused rows then."""
+        entry = self.sink.entry() if self._exactly else None
+        self.through = self._exactly and verdict(entry, self.batch, self.sink.fence) == SKIP
+        self.refused = entry.refused if entry is not None and self.through else ""
 
     @property
     def _exactly(self) -> bool:
@@ -339,8 +343,9 @@ class StagedCommands(StagedBatch):
         return int(found)
 
     def _run(self, client: redis.Redis, expected: list[str]) -> bool:
-        entry = Entry.of(self.batch, self.sink.fence, self.rows or 0, self.crc)
+        entry = Entry.of(self.batch, self.sink.fence, self.rows or 0, self.crc, self.refused)
         about: list[str | int] = [entry.batch, entry.fingerprint, entry.fence, entry.rows, entry.crc, entry.offsets]
+        about.append(entry.refused)
         arguments: list[str | int] = [*expected, self.layout.type, self.commands, *about]
         said: Any = client.register_script(COMMIT)(keys=[self.sink.ledger, *self.keys], args=arguments)
         answer = said.decode()

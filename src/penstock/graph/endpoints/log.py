@@ -19,7 +19,7 @@ FORMATS = ("raw", "text", "json")
 _READ = Capabilities(
     reads=True, parses=("json", "text"), is_paced=True, can_shed=True, topics_in="log", runs_locally=True
 )
-_WRITTEN = replace(LEDGER_SINK, topics_in="log", runs_locally=True, table_rows="removed")
+_WRITTEN = replace(LEDGER_SINK, topics_in="log", runs_locally=True, row_errors="staged", table_rows="removed")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,248}")
 RAW = schema_of(
     "partition int, offset bigint, timestamp timestamp, key binary, value binary, "

@@ -16,7 +16,7 @@ def sink_policy(where: str, endpoint: Endpoint, given: Policy | None) -> OnError
         raise FlowError(f"{where}: a row that is refused is refused again; say on_error={policy.action!r}")
     if not endpoint.capabilities.reports_row_errors:
         raise FlowError(
-            f"{where}: on_error is for sinks that can tell which row they refuse, which are write_http, write_postgres, write_kafka, write_redis and write_files with partition_by; this {endpoint.kind} cannot. "
+            f"{where}: on_error is for sinks that can tell which row they refuse, which are write_http, write_postgres, write_kafka, write_redis, write_topic and write_files with partition_by; this {endpoint.kind} cannot. "
             f"Check the records in a step before it, with .on_error('dead_letter') after that"
         )
     return policy

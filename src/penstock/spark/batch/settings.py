@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from penstock.compiler.plan import Plan
 from penstock.graph.nodes import Parts
+from penstock.graph.run.master import is_on_one_machine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +24,8 @@ NEVER_TRUE = ",".join(
 )
 """Take out of a plan what a condition follows that is never true, such as `1 = 0`, and with it steps that are to keep state and times that are to be noted."""
 SHUFFLE = "spark.sql.shuffle.partitions"
+IDLE = "spark.sql.execution.pyspark.udf.idleTimeoutSeconds"
+KILL_IDLE = "spark.sql.execution.pyspark.udf.killOnIdleTimeout"
 
 
 def batch_settings(plan: Plan, tasks: int, *, is_adaptive: bool) -> dict[str, str]:
@@ -37,6 +41,19 @@ def batch_settings(plan: Plan, tasks: int, *, is_adaptive: bool) -> dict[str, st
         **({EXCLUDED: EMPTY} if is_adaptive else {LEFT_OUT: NEVER_TRUE}),
         **shuffle,
     }
+
+
+def stall_settings(master: str, kill_after: float | None) -> dict[str, str]:
+    """The settings by which Spark itself ends workers that stand still, where they are on other machines.
+
+    >>> stall_settings("local[2]", 60.0), stall_settings("spark://host:7077", None)
+    ({}, {})
+    >>> sorted(stall_settings("spark://host:7077", 60.5).values())
+    ['61', 'true']
+    """
+    if kill_after is None or is_on_one_machine(master):
+        return {}
+    return {IDLE: str(math.ceil(kill_after)), KILL_IDLE: "true"}
 
 
 @contextmanager

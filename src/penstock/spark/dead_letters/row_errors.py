@@ -1,7 +1,7 @@
 """Rows that a sink refuses: found while the batch is staged, by trying beginnings of it where the sink does not tell them, and put aside as dead letters.
 
-A trial writes and takes back, so it shows nothing. What was refused is noted on disk before the sink commits: a batch that runs again after
-that is skipped by its sink, and its dead letters are those of the note.
+A trial writes and takes back, so it shows nothing. What was refused goes into the ledger with the batch, and is noted on disk before the sink commits: a batch
+that runs again after that is skipped by its sink, and its dead letters are those that the ledger has, whichever driver wrote them, or else those of the note.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 NUMBER = "__number"
 MOST = 20
 """Rows that are looked for in one batch; if more are refused, it is the flow or the table that is wrong."""
+LARGEST = 256 * 1024
+"""Characters of dead letters that a ledger takes; more are noted in the checkpoint alone."""
 Stage = Callable[["DataFrame"], StagedBatch]
 
 
@@ -63,8 +65,10 @@ class Refusals:
     def _settled(self, made: StagedBatch, dead_letters: list[DeadLetter]) -> list[DeadLetter]:
         """The dead letters of a batch: of one that is through those that were noted then, else these, which are noted now."""
         if made.through:
-            return self._noted()
-        self._write(dead_letters)
+            return self._noted(made)
+        text = json.dumps([asdict(each) for each in dead_letters])
+        self._write(text if dead_letters else "")
+        made.refused = text if len(text) <= LARGEST else ""
         return dead_letters
 
     def _without(self, frame: DataFrame) -> tuple[StagedBatch, list[DeadLetter]]:
@@ -72,8 +76,7 @@ class Refusals:
         try:
             refused = self._search(numbered)
             made = self.stage(_part(numbered, refused))
-            if self._is_through(made):
-                return made, self._noted()
+            made.rehearse()  # of a batch that is through the trials did not find the rows that only the complete table refuses
             return made, self._settled(made, [self._dead_letter(numbered, *each) for each in refused.items()])
         finally:
             numbered.unpersist()
@@ -106,12 +109,6 @@ class Refusals:
         finally:
             made.abort()
 
-    def _is_through(self, made: StagedBatch) -> bool:
-        """Whether the sink holds the batch already. Then the trials did not find rows that only the complete table refuses; the note has them."""
-        if exists(self.notes, self.note):
-            made.rehearse()
-        return made.through
-
     def _refusal(self, error: Exception) -> str:
         """What a sink said that refuses rows already while they are staged; any other error goes on its way."""
         message = str(as_run_error(error))
@@ -124,16 +121,16 @@ class Refusals:
         made = tuple.__new__(row_class(tuple(row.__fields__)), tuple(row))
         return _dead_letter_of(self.sink.name, self.schema, number, made, said)
 
-    def _write(self, dead_letters: list[DeadLetter]) -> None:
+    def _write(self, text: str) -> None:
         """Notes the dead letters; what is noted of batches before is through by now, and of an earlier attempt at this one no longer true."""
-        if dead_letters:
-            self.notes.write(self.note, json.dumps([asdict(made) for made in dead_letters]).encode())
-        self.notes.delete(*(name for name in names_under(self.notes, "") if not dead_letters or name != self.note))
+        if text:
+            self.notes.write(self.note, text.encode())
+        self.notes.delete(*(name for name in names_under(self.notes, "") if not text or name != self.note))
 
-    def _noted(self) -> list[DeadLetter]:
-        if not exists(self.notes, self.note):
-            return []
-        return [DeadLetter(**made) for made in json.loads(self.notes.read(self.note))]
+    def _noted(self, made: StagedBatch) -> list[DeadLetter]:
+        """What the ledger says of the rows that were refused when the batch was written, or else the note of this checkpoint."""
+        text = made.refused or (self.notes.read(self.note) if exists(self.notes, self.note) else "[]")
+        return [DeadLetter(**each) for each in json.loads(text)]
 
 
 def _check_refusals(sink: Sink, staged: StagedBatch, refused: Sequence[Refusal]) -> None:

@@ -29,7 +29,7 @@ from penstock.live.watchdog import Finding, Watchdog
 from penstock.location import file_url
 from penstock.spark.batch.batch import BatchRunner
 from penstock.spark.batch.result import BatchInput, BatchResult
-from penstock.spark.batch.settings import batch_settings, set_for
+from penstock.spark.batch.settings import batch_settings, set_for, stall_settings
 from penstock.spark.batch.sources import Sources
 from penstock.spark.checkpoint.directory import Checkpoint
 from penstock.spark.checkpoint.offsets import OffsetLog
@@ -104,6 +104,7 @@ class LiveRun:
 
     def _start(self) -> None:
         settings = batch_settings(self.runner.plan, self.runner.tasks, is_adaptive=False)
+        settings |= stall_settings(str(self.spark.sparkContext.master), self.spec.kill_stalled_after)
         try:
             with set_for(self.spark, settings):
                 self.query = self._started(m.RESTARTS)

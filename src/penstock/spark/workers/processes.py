@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,22 +23,26 @@ def python_workers(spark: SparkSession) -> list[int]:
         return []
     jvm = spark.sparkContext._jvm
     assert jvm is not None
-    below = workers_below(int(jvm.java.lang.ProcessHandle.current().pid()), _parents())
-    return [pid for pid in below if _catches_signal(pid)]
+    return _answering(int(jvm.java.lang.ProcessHandle.current().pid()), _parents())
 
 
 def answering_below(driver: int) -> list[int]:
     """The Python workers below a driver, by its process id, that write their stacks when they are asked: those below its JVM, which is its child."""
     parents = _parents() if PROC.exists() else {}
     children = [pid for pid, parent in parents.items() if parent == driver]
-    below = [pid for child in children for pid in workers_below(child, parents)]
-    return [pid for pid in below if _is_python(pid) and _catches_signal(pid)]
+    return [pid for child in children for pid in _answering(child, parents)]
 
 
-def _is_python(pid: int) -> bool:
-    """Whether a process runs Python: others may take the signal for something else."""
+def _answering(jvm: int, parents: dict[int, int]) -> list[int]:
+    """The Python workers of a JVM, and of the executors that it has started, as `local-cluster` does: those that catch the signal."""
+    executors = [pid for pid, parent in parents.items() if parent == jvm and _runs(pid, "java")]
+    return [pid for pid in workers_below(jvm, parents, executors) if _runs(pid, "python") and _catches_signal(pid)]
+
+
+def _runs(pid: int, program: str) -> bool:
+    """Whether a process runs a program: others than Python may take the signal for something else."""
     try:
-        return "python" in (PROC / str(pid) / "comm").read_text()
+        return program in (PROC / str(pid) / "comm").read_text()
     except OSError:
         return False
 
@@ -53,13 +57,16 @@ def _catches_signal(pid: int) -> bool:
     return bool(int(caught, 16) >> (signal.SIGUSR1 - 1) & 1)
 
 
-def workers_below(root: int, parents: dict[int, int]) -> list[int]:
-    """The processes that are forked by a Python daemon below `root`: children of its children.
+def workers_below(root: int, parents: dict[int, int], executors: Collection[int] = ()) -> list[int]:
+    """The processes that are forked by a Python daemon below `root` or one of its executors: children of their children.
 
     >>> workers_below(1, {2: 1, 3: 2, 4: 2, 5: 9})
     [3, 4]
+    >>> workers_below(1, {2: 1, 3: 2, 4: 3, 5: 4}, executors=[2])
+    [4]
     """
-    daemons = {pid for pid, parent in parents.items() if parent == root}
+    above = {root, *executors}
+    daemons = {pid for pid, parent in parents.items() if parent in above and pid not in above}
     return sorted(pid for pid, parent in parents.items() if parent in daemons)
 
 
