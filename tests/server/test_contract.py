@@ -13,6 +13,7 @@ import pytest
 from fastapi import FastAPI
 
 from penstock.errors import SetupError
+from penstock.jobs.manager.manager import PHASES
 from penstock.jobs.manager.store.answers import Answers
 from penstock.server.app import make_app
 from penstock.server.contract import operations
@@ -296,3 +297,78 @@ def test_lists_go_on_where_the_page_before_ended(service: Service) -> None:
     assert [r["name"] for r in client.list_alerts("page-aa", 1)["rules"]] == ["page-b"]
     tokens = client.tokens()
     assert client.list_tokens(tokens[0]["id"], 1)["tokens"] == [tokens[1]]
+
+
+def test_a_cursor_that_has_gone_of_a_list_by_time_is_refused(service: Service, tagged: str) -> None:
+    status, _, body = service.ask("GET", "/api/v1/tokens?after=nobody", tagged)
+    assert (status, "begin with the first page" in json.loads(body)["detail"]) == (422, True)
+    status, _, body = service.ask("GET", "/api/v1/jobs/tagged/dead-letters?after=nothing", tagged)
+    assert status == 422
+
+
+def test_head_is_answered_as_get_without_the_content(service: Service, tagged: str) -> None:
+    seen = 0
+    for method, path, operation in described(service):
+        if method != "get" or path.startswith("/oidc/"):
+            continue
+        address = f"/api/v1{filled(path)}"
+        status, headers, body = service.ask("HEAD", address, tagged)
+        found = {name.lower(): value for name, value in headers.items()}
+        assert body == b""
+        if path.startswith("/live/"):
+            assert (status, found["allow"]) == (405, "GET"), path
+            continue
+        assert status == service.ask("GET", address, tagged)[0], path
+        assert int(found["content-length"]) > 0, path
+        assert ("etag" in found) == (
+            "ETag" in operation["responses"].get("200", {}).get("headers", {})
+        ) or status != 200
+        seen += 1
+    assert seen >= 25
+    assert service.ask("HEAD", "/api/v1/jobs")[0] == 401
+    assert service.ask("HEAD", "/api/v1/nowhere", tagged)[0] == 404
+    allowed = {k.lower(): v for k, v in service.ask("PUT", "/api/v1/jobs/tagged", tagged, {})[1].items()}["allow"]
+    assert allowed == "DELETE, GET, HEAD"
+
+
+def test_a_parameter_that_a_route_does_not_know_or_that_is_given_twice_is_refused(
+    service: Service, tagged: str
+) -> None:
+    for method, path, operation in described(service):
+        if path == "/oidc/callback":
+            continue
+        address = f"/api/v1{filled(path)}?phse=running"
+        body = BODIES.get(path) if method != "get" else None
+        status, headers, answer = service.ask(method.upper(), address, tagged, body)
+        assert status == 422, (method, path, answer)
+        assert {k.lower(): v for k, v in headers.items()}["content-type"] == "application/problem+json"
+        detail = json.loads(answer)["detail"]
+        assert detail.startswith("query.phse: no such parameter"), path
+        assert all(name in detail for name in queries_of(operation)), path
+    status, _, answer = service.ask("GET", "/api/v1/jobs?limit=1&limit=2", tagged)
+    assert (status, json.loads(answer)["detail"]) == (422, "query.limit: given twice; give one value")
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("jobs?phase=runing", "'queued', 'starting', 'running'"),
+        ("jobs/tagged/history?span=2h", "5m, 1h, 1d, all"),
+        ("audit?before=nan", "finite number"),
+        ("jobs/tagged/events?before=inf", "finite number"),
+        ("audit?before=yesterday", "valid number"),
+        ("jobs?limit=0", "greater than or equal to 1"),
+    ],
+)
+def test_a_value_that_a_parameter_cannot_have_is_refused_with_those_it_can(
+    service: Service, tagged: str, query: str, expected: str
+) -> None:
+    status, _, answer = service.ask("GET", f"/api/v1/{query}", tagged)
+    assert (status, expected in json.loads(answer)["detail"]) == (422, True), answer
+
+
+def test_jobs_are_listed_by_their_phase(service: Service, tagged: str) -> None:
+    for phase in PHASES:
+        found = service.json("GET", f"/api/v1/jobs?phase={phase}", tagged)["jobs"]
+        assert {job["phase"] for job in found} <= {phase}
+        assert ("tagged" in {job["name"] for job in found}) == (service.client("admin").job("tagged")["phase"] == phase)

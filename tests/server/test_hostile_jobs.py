@@ -11,6 +11,7 @@ import pytest
 
 from penstock.jobs.manager.access.accounts import Account
 from penstock.jobs.manager.processes.environment import DATABASE, SIGN_IN_SECRET
+from tests.jobs.manager.conftest import children_of
 from tests.server.conftest import Service, phase_becomes
 from tests.server.test_hostile import memory
 
@@ -178,3 +179,14 @@ def test_a_job_that_is_held_says_why_also_where_that_is_no_whole_text(service: S
     service.manager.reconcile()
     (found,) = [job for job in service.client("viewer").jobs() if job["name"] == "half"]
     assert found["error"] == "no file named a?"
+
+
+def test_a_driver_leaves_no_image_of_its_memory(service: Service, bundle: str) -> None:
+    client = service.client("developer", "ada")
+    client.submit("no-dumps", bundle, "count.py")
+    phase_becomes(client, "no-dumps", "running")
+    (driver,) = children_of(service.manager.supervisors["no-dumps"].pid)
+    limits = Path(f"/proc/{driver}/limits").read_text().splitlines()
+    (core,) = [line.split() for line in limits if line.startswith("Max core file size")]
+    assert core[4:6] == ["0", "0"]
+    client.act("no-dumps", "stop")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -121,3 +122,10 @@ def test_a_server_without_a_log_says_how_to_have_one(service: Service, tmp_path:
     )
     with pytest.raises(OptionError, match="penstock topics create TOPIC"):
         Listening(log=tmp_path / "none")
+
+
+@pytest.mark.parametrize("name", ["\U00085a41", "ä", "a b", "x:y", "a\r\nb"])
+def test_a_name_that_no_header_has_is_refused_as_the_key(served: Service, name: str) -> None:
+    token = served.token("operator")
+    status, _, body = served.ask("POST", f"{ORDERS}?key_header={quote(name)}", token, {"n": 1})
+    assert (status, "name of a header" in json.loads(body)["detail"]) == (422, True), body

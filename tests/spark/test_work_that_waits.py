@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from penstock.live.dead_letters.replay import Replays
 from penstock.live.dead_letters.store import DeadLetterStore
 from penstock.live.report import BatchReport
 from penstock.log import Log
+from penstock.spark.live.live import LiveRun
 from penstock.spark.run import run_live
 
 pytestmark = pytest.mark.spark
@@ -106,3 +108,32 @@ def test_windows_that_were_due_when_a_driver_died_fire_in_a_run_that_takes_what_
     run_live(timed(got).graph, penstock_spark, RunSpec(checkpoint=tmp_path / "c", batches=1)).wait(pause=0.01)
     run_live(timed(got).graph, penstock_spark, RunSpec(checkpoint=tmp_path / "c", mode="once")).wait(pause=0.01)
     assert got == [(1, 1)], "the window that ends at 2 s, which the record at 3 s has made due"
+
+
+def test_a_run_whose_first_batch_begins_late_does_not_say_that_it_waits(
+    penstock_spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upgrade that is on trial would else have come up before it did anything."""
+    looked = threading.Semaphore(0)
+    begin, poll = LiveRun._batch, LiveRun._poll
+    said: list[float | None] = []
+
+    def begin_late(live: LiveRun, frame: Any, batch: int) -> None:
+        for _ in range(5 if batch == 0 else 0):
+            assert looked.acquire(timeout=300)
+        begin(live, frame, batch)
+
+    def look(live: LiveRun) -> None:
+        poll(live)
+        if not live.status().batches:
+            said.append(live.status().waits_since)
+        looked.release()
+
+    monkeypatch.setattr(LiveRun, "_batch", begin_late)
+    monkeypatch.setattr(LiveRun, "_poll", look)
+    got: list[int] = []
+    live = run_live(counted(tmp_path, 9, got).graph, penstock_spark, RunSpec(checkpoint=tmp_path / "c", batches=1))
+    live.wait(pause=0.01)
+    assert len(got) == 9
+    assert len(said) >= 5
+    assert set(said) == {None}

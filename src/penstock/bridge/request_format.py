@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.bridge.records import BadInput, Keys, Submission, pieces
+from penstock.errors import OptionError
 
 _IDENT = re.compile(r"[\x21-\x7e]{1,255}")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 Headers = Mapping[str, str]
 """The headers of a request, found by names in lower case."""
 
@@ -21,6 +23,11 @@ class RequestFormat:
     key_header: str = ""
     key_field: str = ""
     keep_headers: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for name in (self.key_header, *self.keep_headers):
+            if name and not _HEADER.fullmatch(name):
+                raise OptionError(f"expected the name of a header, such as X-Device, got {name[:100]!r}")
 
     def given(self, headers: Headers, body: bytes) -> Submission:
         """The records of a request."""

@@ -154,7 +154,12 @@ class JobRoutes(Connection):
         return found
 
     def list_jobs(
-        self, phase: str = "", owner: str = "", after: str = "", limit: int = 100
+        self,
+        phase: Literal["queued", "starting", "running", "stopping", "waiting", "held", "finished", "paused", "stopped"]
+        | Literal[""] = "",
+        owner: str = "",
+        after: str = "",
+        limit: int = 100,
     ) -> dict[str, list[JobView]]:
         """List jobs.
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request, Response
 from pydantic import Field
@@ -21,10 +21,11 @@ from penstock.graph.state.key_groups import SLOTS
 from penstock.jobs.manager.access.tokens import Identity, Role, Token
 from penstock.jobs.manager.alerts.center import AlertCenter
 from penstock.jobs.manager.alerts.notify import Notifier
+from penstock.jobs.manager.disk import DiskGuard, DiskLimits
 from penstock.jobs.manager.insight.clusters import ClusterLooks
 from penstock.jobs.manager.insight.logs import tail
 from penstock.jobs.manager.job import TRIAL, Job
-from penstock.jobs.manager.manager import JobState, Manager, Upgrade
+from penstock.jobs.manager.manager import JobPhase, JobState, Manager, Upgrade
 from penstock.jobs.manager.pools import DEFAULT, Pool
 from penstock.jobs.manager.savepoints import take_savepoint
 from penstock.jobs.manager.store.answers import Answers
@@ -39,6 +40,7 @@ from penstock.server.oidc import routes as oidc_routes
 from penstock.server.packages import check_packages
 from penstock.server.pages import Paging
 from penstock.server.problems import handle_problems, problem
+from penstock.server.reading import HeadRequests, check_query
 from penstock.server.replays import Replays
 from penstock.server.routes import (
     alerts,
@@ -71,6 +73,7 @@ PUBLIC = frozenset(
 """What the API answers without a token; beside it the console's own files are for all."""
 LIMITS = Limits(connections=512, idle_seconds=30.0)
 """What a client may cost."""
+ABOUT = "HEAD is answered as GET is, without the content, but for streams (`/live`). A parameter of the query that a route does not know is refused."
 MOST = 1_000
 """How many entries one answer has at most."""
 
@@ -178,7 +181,7 @@ def list_jobs(
     request: Request,
     manager: Jobs,
     asker: Viewer,
-    phase: str = "",
+    phase: JobPhase | Literal[""] = "",
     owner: str = "",
     after: Annotated[str, Query(description="names later than this one, for the next page")] = "",
     limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
@@ -281,7 +284,9 @@ def list_events(
     manager: Jobs,
     asker: Viewer,
     name: str,
-    before: Annotated[float | None, Query(description="the time of the last one of the page before")] = None,
+    before: Annotated[
+        float | None, Query(allow_inf_nan=False, description="the time of the last one of the page before")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
 ) -> dict[str, list[Event]]:
     """The newest first, of the newest thousand."""
@@ -324,7 +329,7 @@ def remove_pool(manager: Jobs, asker: Administrator, name: str) -> None:
 @router.get("/tokens", summary="List tokens")
 def list_tokens(manager: Jobs, asker: Administrator, page: Paging) -> dict[str, list[Token]]:
     """Whose they are, not what they are; the newest first."""
-    return {"tokens": page.of(manager.tokens.all(), lambda token: token.id)}
+    return {"tokens": page.by_time(manager.tokens.all(), lambda token: token.id)}
 
 
 @router.post("/tokens", status_code=201, summary="Make a token")
@@ -344,7 +349,7 @@ def revoke_token(manager: Jobs, asker: Administrator, id: str) -> None:
 def audit(
     manager: Jobs,
     asker: Administrator,
-    before: float | None = None,
+    before: Annotated[float | None, Query(allow_inf_nan=False)] = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
 ) -> dict[str, list[AuditEntry]]:
     """The newest first."""
@@ -369,18 +374,20 @@ def make_app(
     notifier: Notifier | None = None,
     log: Path | None = None,
     oidc: oidc_routes.OidcSignIn | None = None,
+    disk: DiskLimits | None = None,
 ) -> FastAPI:
     """The application of a manager that this process has opened. `hosts` are the names it answers for beside those of loopback; `log` is the
     directory of the log that it serves.
     """
-    center = AlertCenter(manager, notifier or Notifier())
+    center, disk_guard = AlertCenter(manager, notifier or Notifier()), DiskGuard(manager, disk or DiskLimits())
+    threads_of = {"jobs": manager.watch, "alerts-look": center.run, "disk": disk_guard.run}
 
     @asynccontextmanager
     async def watching(app: FastAPI) -> AsyncIterator[None]:
         stopping = threading.Event()
         threads = [
-            threading.Thread(target=target, args=(stopping,), name=name, daemon=True)
-            for target, name in ((manager.watch, "penstock-jobs"), (center.run, "penstock-alerts-look"))
+            threading.Thread(target=target, args=(stopping,), name=f"penstock-{name}", daemon=True)
+            for name, target in threads_of.items()
         ]
         for thread in threads:
             thread.start()
@@ -396,12 +403,13 @@ def make_app(
     app = FastAPI(
         title="Penstock jobs",
         version=__version__,
+        description=ABOUT,
         lifespan=watching,
         docs_url=None,
         redoc_url=None,
         openapi_url=f"{PREFIX}/openapi.json",
         generate_unique_id_function=operation_id,
-        dependencies=[Depends(check_unchanged)],
+        dependencies=[Depends(check_query), Depends(check_unchanged)],
     )
     app.state.manager, app.state.streams, app.state.is_ending = manager, live.Streams(), False
     app.state.views, app.state.clusters = Views(), ClusterLooks()
@@ -413,6 +421,7 @@ def make_app(
     app.add_middleware(AnswerTags)
     app.add_middleware(Replays, answers=Answers(manager.database), keeps_own=_keeps_own)
     app.add_middleware(Gate, tokens=manager.tokens, sessions=manager.sessions, hosts=hosts, is_public=_is_public)
+    app.add_middleware(HeadRequests)
     app.add_middleware(TimelyBody, limits=LIMITS)
     describe(app, PREFIX, PUBLIC)
     handle_problems(app)

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
+from penstock.server.reading import has_head
 from penstock.server.tags import TAGGED
 
 NAMES = {
@@ -117,7 +118,7 @@ def allowed_methods(found: dict[str, Any], path: str) -> list[str]:
     """The methods that a path of the API has; none for a path that it has not.
 
     >>> allowed_methods({"paths": {"/jobs/{name}": {"get": {}, "delete": {}}}}, "/jobs/count")
-    ['DELETE', 'GET']
+    ['DELETE', 'GET', 'HEAD']
     >>> allowed_methods({"paths": {"/jobs/{id}": {"put": {}}, "/jobs/drop": {"post": {}}}}, "/jobs/drop")
     ['POST']
     """
@@ -127,7 +128,8 @@ def allowed_methods(found: dict[str, Any], path: str) -> list[str]:
         if _pattern(template).fullmatch(path)
     ]
     fewest = min((many for many, _ in fitting), default=0)
-    return sorted(method.upper() for many, methods in fitting if many == fewest for method in methods)
+    found_methods = {method.upper() for many, methods in fitting if many == fewest for method in methods}
+    return sorted(found_methods | ({"HEAD"} if "GET" in found_methods and has_head(path) else set()))
 
 
 def _pattern(template: str) -> re.Pattern[str]:

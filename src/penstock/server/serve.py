@@ -21,6 +21,7 @@ from penstock.bridge.guard import loopback
 from penstock.bridge.listening import listening_socket
 from penstock.errors import OptionError, SetupError
 from penstock.jobs.manager.alerts.notify import MailServer, Notifier
+from penstock.jobs.manager.disk import DiskLimits
 from penstock.jobs.manager.insight.topics import is_log
 from penstock.jobs.manager.manager import Manager
 from penstock.server.app import LIMITS, make_app
@@ -28,7 +29,7 @@ from penstock.server.oidc.routes import OidcSignIn
 from penstock.server.oidc.settings import OidcSettings, read_secret, role_rules
 from penstock.storage.private import open_private
 
-__all__ = ["Listening", "OidcSettings", "read_secret", "role_rules", "serve", "serving"]
+__all__ = ["DiskLimits", "Listening", "OidcSettings", "read_secret", "role_rules", "serve", "serving"]
 ADDRESS, ADMIN = "server.json", "admin.token"
 
 
@@ -47,6 +48,8 @@ class Listening:
     oidc: OidcSettings | None = None
     alert_hosts: tuple[str, ...] = ()
     """Hosts inside the network that may be told of alerts."""
+    disk: DiskLimits = field(default_factory=DiskLimits)
+    """How much of the disk jobs may take."""
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
@@ -126,7 +129,7 @@ def _announced(manager: Manager, where: Listening, listening: socket.socket) -> 
 def _config(manager: Manager, where: Listening) -> uvicorn.Config:
     notifier = Notifier(where.mail, frozenset(host.lower() for host in where.alert_hosts))
     return bounded_config(
-        make_app(manager, where.names, notifier, where.log, _sign_in(where.oidc)),
+        make_app(manager, where.names, notifier, where.log, _sign_in(where.oidc), where.disk),
         Connections(LIMITS),
         log_level="warning",
         timeout_graceful_shutdown=5,

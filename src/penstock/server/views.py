@@ -29,7 +29,9 @@ class JobView(BaseModel):
     generation: int
     restarts: int
     failures: int
-    reason: str = Field(description="why the last driver ended, or what a queued job waits for")
+    reason: str = Field(
+        description="why the last driver ended, what a queued job waits for, or why the server has stopped it"
+    )
     pool: str
     cores: int = Field(description="what it asks for; 0 is what Spark takes by itself")
     memory: int = Field(description="in MiB; 0 is what Spark takes by itself")
@@ -103,7 +105,7 @@ def view_of(manager: Manager, state: JobState, asker: Identity | None = None) ->
         generation=job.generation,
         restarts=course.restarts,
         failures=course.failures,
-        reason=(state.waits if state.phase == "queued" else "") or course.reason,
+        reason=(state.waits if state.phase == "queued" else "") or job.why or course.reason,
         pool=job.pool,
         cores=job.cores,
         memory=job.memory,

@@ -18,6 +18,7 @@ from penstock.jobs.manager.manager import Manager
 from penstock.jobs.manager.processes.course import Course
 from penstock.jobs.manager.processes.directory import DRIVER, SUPERVISOR, JobDirectory
 from penstock.jobs.manager.processes.supervisor import Supervisor
+from penstock.jobs.manager.store.lease import Lease
 from tests.jobs.manager.conftest import children_of, kill, supervisors_of
 from tests.waiting import wait_until
 
@@ -273,3 +274,16 @@ def test_whatever_goes_wrong_at_a_look_the_next_one_comes(manager: Manager, monk
         stopping.set()
         watching.join()
     assert not left.exists(), "what a manager that was killed had put aside is gone"
+
+
+def test_what_is_refused_under_an_earlier_lead_does_not_end_the_lead_that_was_taken_since(manager: Manager) -> None:
+    before = manager.lease.epoch
+    with manager._leading():
+        manager.lease.seize()
+        manager.records.happened("count", "running", "", before)
+    assert manager.leads
+    other = Lease(manager.database, manager.root)
+    with manager._leading():
+        other.seize()
+        manager.records.happened("count", "running", "", manager.lease.epoch)
+    assert not manager.leads

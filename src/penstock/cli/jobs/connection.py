@@ -94,5 +94,10 @@ def row_of(job: JobView) -> dict[str, object]:
         "rate": job["rate"],
         "lag": lag,
         "restarts": job["restarts"],
-        "reason": job["reason"] if job["phase"] in ("held", "waiting", "queued") else None,
+        "reason": job["reason"] if _has_reason(job) else None,
     }
+
+
+def _has_reason(job: JobView) -> bool:
+    """Whether there is something to say of why a job does not run: nobody wants it to, or the server has stopped it."""
+    return job["phase"] in ("held", "waiting", "queued") or (job["phase"] == "stopped" and job["health"] == "bad")

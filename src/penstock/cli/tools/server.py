@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.jobs.needs import mebibytes
 from penstock.cli.options import option
 from penstock.cli.output.failure import handled
 from penstock.errors import SetupError
@@ -73,6 +74,12 @@ def server(  # noqa: PLR0913 - options of a command
         list[str] | None,
         option(metavar="OWNER=USER", help="The user of the machine whose rights the jobs of an owner have."),
     ] = None,
+    job_disk: Annotated[
+        str, option(metavar="SIZE", help="How much of the disk a job may take, such as 20g.", show_default="no limit")
+    ] = "",
+    keep_free: Annotated[
+        str, option(metavar="SIZE", help="When less of the disk is left, the job that fills it is stopped.")
+    ] = "1g",
     debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
     """Keep jobs running: what is submitted runs until it is stopped, also when this server is not there."""
@@ -83,10 +90,21 @@ def server(  # noqa: PLR0913 - options of a command
         claims = (serving.role_rules(oidc_role or ()), oidc_owner, oidc_redirect)
         provider = serving.OidcSettings(oidc, oidc_client, *claims, secret) if oidc else None
         names, hosts = tuple(name or ()), tuple(alert_host or ())
-        where = serving.Listening(host, port, names, cert, key, plain_http, mail, log, provider, hosts)
+        disk = serving.DiskLimits(size_of("--job-disk", job_disk), size_of("--keep-free", keep_free) or 0)
+        where = serving.Listening(host, port, names, cert, key, plain_http, mail, log, provider, hosts, disk)
         accounts = Accounts.of(run_as or ())
         manager = Manager(data or default_root(), shared=shared_database(database), accounts=accounts)
         serving.serve(manager, where, lambda text: typer.echo(text, err=True))
+
+
+def size_of(flag: str, text: str) -> int | None:
+    """A size in bytes; None for no text.
+
+    >>> size_of("--job-disk", "20g") == 20 << 30
+    True
+    """
+    found = mebibytes(flag, text)
+    return None if found is None else found << 20
 
 
 def shared_database(url: str) -> PostgresDatabase | None:

@@ -61,7 +61,8 @@ class Job:
     """What is wanted. `generation` grows with each change that needs another driver; `is_forced` ends the driver without its last batch.
 
     After an upgrade `previous` is the version to go back to, unless the new one has come up within `trial` seconds. It runs in a pool, when there are
-    `cores` and `memory` (in MiB) for it there; 0 is what Spark takes by itself. `revision` grows with every change.
+    `cores` and `memory` (in MiB) for it there; 0 is what Spark takes by itself. `revision` grows with every change. `why` is the reason of a manager that
+    has it stopped.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Job:
     memory: int = 0
     priority: int = 0
     revision: int = 0
+    why: str = ""
 
     def __post_init__(self) -> None:
         checked_name(self.name)
@@ -111,6 +113,7 @@ class Job:
         return self.renewed(
             wish="running",
             is_forced=False,
+            why="",
             bundle=bundle,
             target=target or self.target,
             options={**self.options, **(options or {})},
@@ -123,9 +126,9 @@ class Job:
         """The job with the version before; another upgrade may follow."""
         return self if self.previous is None else replace(self, **vars(self.previous), previous=None)
 
-    def wished(self, wish: Wish, *, is_forced: bool = False) -> Job:
+    def wished(self, wish: Wish, *, is_forced: bool = False, why: str = "") -> Job:
         """The job with another wish."""
-        return replace(self, wish=wish, is_forced=is_forced)
+        return replace(self, wish=wish, is_forced=is_forced, why=why)
 
     def renewed(self, **changes: object) -> Job:
         """The job with changes that need another driver."""
@@ -133,7 +136,10 @@ class Job:
 
     def to_json(self) -> bytes:
         """The job as JSON, which `from_json` reads."""
-        return json.dumps(asdict(self), sort_keys=True).encode()
+        said = asdict(self)
+        if not self.why:
+            del said["why"]  # supervisors of the version before, which run on, do not know it
+        return json.dumps(said, sort_keys=True).encode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Job:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal, get_args
 
 from penstock.errors import OptionError, PenstockError, SetupError
 from penstock.jobs.manager.access.accounts import Accounts
@@ -56,6 +57,10 @@ class Upgrade:
     trial: float = TRIAL
 
 
+JobPhase = Literal["queued", "starting", "running", "stopping", "waiting", "held", "finished", "paused", "stopped"]
+PHASES: tuple[JobPhase, ...] = get_args(JobPhase)
+
+
 @dataclass(frozen=True)
 class JobState:
     """A job, where it is, and how far its driver is."""
@@ -73,8 +78,8 @@ class JobState:
         return self.course.phase in ("finished", "held") and self.course.generation == self.job.generation
 
     @property
-    def phase(self) -> str:
-        """One word: queued, starting, running, stopping, waiting, held, finished, paused or stopped."""
+    def phase(self) -> JobPhase:
+        """Where it is, in one word."""
         phase = self.course.phase
         if self.job.wish == "running" and not self.is_supervised and not self.is_through:
             return "queued"
@@ -160,15 +165,15 @@ class Manager:
         self.records.add(job, actor, key)
         return self._follow(job)
 
-    def wish(self, name: str, wish: Wish, actor: str, *, is_forced: bool = False) -> JobState:
-        """Has a job run, pause or stop."""
+    def wish(self, name: str, wish: Wish, actor: str, *, is_forced: bool = False, why: str = "") -> JobState:
+        """Has a job run, pause or stop; `why` is the reason of a manager that has it stopped."""
         is_new = wish == "running" and self.state(name).phase in ("held", "finished")
 
         def wished(job: Job) -> Job:
-            made = job.wished(wish, is_forced=is_forced)
+            made = job.wished(wish, is_forced=is_forced, why=why)
             return made.renewed() if is_new else made
 
-        return self._change(name, wished, actor, "kill" if is_forced else wish)
+        return self._change(name, wished, actor, "kill" if is_forced else wish, why)
 
     def restart(self, name: str, actor: str) -> JobState:
         """Ends the driver of a job after its batch and starts another; starts a job that is stopped or held."""
@@ -291,10 +296,11 @@ class Manager:
     @contextmanager
     def _leading(self) -> Iterator[None]:
         """Leaves to another manager what only the one that leads may do, once it does."""
+        epoch = self.lease.epoch
         try:
             yield
         except LeadLost:
-            self.lease.lose()
+            self.lease.lose(epoch)
 
     def _followed(self, job: Job, now: float) -> None:
         try:
@@ -306,6 +312,8 @@ class Manager:
 
     def health(self, state: JobState) -> HealthReport:
         """How well a job is."""
+        if state.job.why:
+            return HealthReport("bad", state.job.why)
         now, course = time.time(), state.course
         minute = self.history.summary(state.job.name, 60.0, now)
         spoke = max(float(str(state.progress.get("time", 0.0))), course.since)

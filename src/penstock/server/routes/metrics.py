@@ -13,13 +13,12 @@ from starlette.responses import PlainTextResponse
 
 from penstock.jobs.manager.alerts.center import AlertCenter
 from penstock.jobs.manager.insight.pool_use import pool_uses
-from penstock.jobs.manager.manager import JobState, Manager
+from penstock.jobs.manager.manager import PHASES, JobState, Manager
 from penstock.server.depends import Jobs
 from penstock.server.guard import Viewer
 from penstock.server.routes.alerts import Alerts
 
 router = APIRouter()
-PHASES = ("queued", "starting", "running", "stopping", "waiting", "held", "finished", "paused", "stopped")
 
 
 @router.get(

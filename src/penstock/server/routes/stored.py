@@ -45,7 +45,7 @@ def list_dead_letters(
     directory = manager.directory(name)
     with directory.acting():
         found, counts = JobDeadLetters(directory).newest(MOST if after else limit, step)
-    found = Page(after, limit).of(found, lambda letter: str(letter["id"])) if after else found
+    found = Page(after, limit).by_time(found, lambda letter: str(letter["id"])) if after else found
     return {"dead_letters": found, "steps": counts}
 
 
@@ -86,7 +86,7 @@ def list_savepoints(manager: Jobs, asker: Viewer, name: str, page: Paging) -> di
     directory = manager.directory(name)
     with directory.acting():
         found = savepoints_of(directory)
-    return {"savepoints": page.of(found, lambda savepoint: str(savepoint["savepoint"]))}
+    return {"savepoints": page.by_time(found, lambda savepoint: str(savepoint["savepoint"]))}
 
 
 @router.post("/jobs/{name}/stacks", summary="Where the driver of a job is at this moment")

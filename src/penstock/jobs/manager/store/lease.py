@@ -88,8 +88,10 @@ class Lease:
         if epoch:
             self._begin(epoch, until)
 
-    def lose(self) -> None:
-        """Leads no more, as far as this manager is concerned."""
+    def lose(self, epoch: int | None = None) -> None:
+        """Leads no more, as far as this manager is concerned; not if it was refused under an epoch of before, and leads under another one since."""
+        if epoch is not None and epoch != self.epoch:
+            return
         if self.epoch:
             log.warning("another manager of jobs leads")
         self.epoch, self._until = 0, 0.0
