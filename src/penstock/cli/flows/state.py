@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -16,8 +17,9 @@ from penstock.cli.flows.checkpoint import CheckpointOption, checkpoint_of
 from penstock.cli.options import option
 from penstock.cli.output.failure import handled
 from penstock.cli.output.terminal import on_screen
-from penstock.errors import SetupError, StateError, nearest
+from penstock.errors import OptionError, SetupError, StateError, nearest
 from penstock.location import Address
+from penstock.storage.private import open_private
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -202,13 +204,19 @@ _WRITERS: dict[str, Callable[[Any, Any], None]] = {"table": _as_table, "json": _
 
 
 def _write(found: pa.Table, output: Path, kind: str) -> None:
-    if kind == "parquet":
-        import pyarrow.parquet as pq
+    """Into a file for this user alone, as the state itself is."""
+    try:
+        file = open_private(output)
+    except OSError as error:
+        raise OptionError(f"--output {output}: {error.strerror}") from None
+    with file:
+        if kind == "parquet":
+            import pyarrow.parquet as pq
 
-        pq.write_table(found, output)
-        return
-    with output.open("w", encoding="utf-8", newline="") as file:
-        _WRITERS[kind](found, file)
+            pq.write_table(found, file)
+            return
+        with io.TextIOWrapper(file, encoding="utf-8", newline="") as lines:
+            _WRITERS[kind](found, lines)
 
 
 def _text(value: object) -> str:
