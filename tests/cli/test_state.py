@@ -82,10 +82,17 @@ def test_tables_and_csv_are_for_people_and_programs(folder: Path) -> None:
 def test_export_writes_a_file(folder: Path, kind: str, tmp_path: Path) -> None:
     file = tmp_path / f"out.{kind}"
     penstock("state", "export", folder, "--step", "count", "--output", file)
+    assert file.stat().st_mode & 0o777 == 0o600
     if kind == "parquet":
         assert sorted(pq.read_table(file)["n"].to_pylist()) == [2, 2, 3]
     else:
         assert len(file.read_text().splitlines()) == (3 if kind == "json" else 4)
+
+
+def test_a_file_that_cannot_be_written_is_told(folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "none" / "out.csv"
+    said = penstock("state", "export", folder, "--step", "count", "--output", output, code=2)
+    assert "No such file or directory" in said
 
 
 @pytest.mark.parametrize(

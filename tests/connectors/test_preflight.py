@@ -155,6 +155,24 @@ def test_a_redis_that_does_not_answer(closed_port: int) -> None:
     assert "which does not answer" in said
 
 
+@pytest.mark.parametrize("kind", ["postgres", "a table of postgres", "redis"])
+def test_the_test_kit_says_which_server_does_not_answer(closed_port: int, kind: str) -> None:
+    """In the same words as a run, not in those of the driver."""
+    url = f"postgresql://me:geheim@127.0.0.1:{closed_port}/shop"
+    if kind == "redis":
+        pytest.importorskip("redis")
+        flow = reading(ps.redis_stream(f"redis://127.0.0.1:{closed_port}", "s", "n bigint"))
+    else:
+        pytest.importorskip("psycopg")
+        rows = ps.postgres(url, table="t", schema="n bigint, name string", by="n")
+        flow = reading(rows if kind == "postgres" else ps.items([1], "n bigint"))
+        if kind != "postgres":
+            flow.source("more", ps.items([1], "n bigint")).join("named", rows, "n").sink("named-out", ps.console())
+    with pytest.raises(SetupError, match="which does not") as refused:
+        run_local(flow)
+    assert "geheim" not in str(refused.value)
+
+
 @pytest.mark.parametrize("way", ["read", "write"])
 def test_a_kafka_that_does_not_answer(closed_port: int, way: str) -> None:
     pytest.importorskip("confluent_kafka")

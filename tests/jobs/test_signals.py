@@ -6,8 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
-from penstock.jobs.signals import stop_signals
+import pytest
+
+from penstock.jobs.signals import leaving_on_sigterm, stop_signals
+from penstock.temporary import temporary_directory
 
 
 def test_the_first_signal_asks_and_the_handlers_go_away_after() -> None:
@@ -31,3 +35,13 @@ with stop_signals(lambda: print("asked", flush=True), lambda: print("forced", fl
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.split()) == (130, ["asked", "forced"])
+
+
+def test_sigterm_releases_what_a_command_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as left, leaving_on_sigterm(), temporary_directory("held"):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert left.value.code == 143
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -25,7 +25,7 @@ FREE = {
     "spark/checkpoint/directory.py": "directories that a start that failed has made",
     "connectors/process/followed.py": "tuples on their way between the tasks of one bounded run",
     "spark/lower/context.py": "the directory of these, which goes with the run",
-    "live/work.py": "the working directory of a checkpoint that is a URL, which goes with the process",
+    "temporary.py": "temporary directories, which go with the process",
     "spark/checkpoint/mirror.py": "the same",
 }
 METHODS = {

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from penstock.connectors.base import Batch, RowSink, SinkContext
+from penstock.connectors.preflight import Preflight
 from penstock.connectors.registry import connector_of, kinds_with
 from penstock.errors import Impossible, nearest
 from penstock.graph.nodes import Endpoint
@@ -43,6 +44,10 @@ class LocalSource:
     def options(self) -> Options:
         """The options of the endpoint that are set."""
         return _known(self.endpoint)
+
+    def preflight(self) -> Preflight:
+        """The same for the check of a connector, which a reader of a server makes before it reads."""
+        return Preflight(self.step, self.endpoint.options)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,23 @@ class StopSignals:
 
 
 @contextmanager
+def leaving_on_sigterm() -> Iterator[None]:
+    """Has SIGTERM end the process as an error would: what a block holds is released, and what it made for a while is removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+@contextmanager
 def stop_signals(ask: Callable[[], None], force: Callable[[], None] = lambda: None) -> Iterator[StopSignals]:
     """Handlers that are there for the time of a run."""
     before: list[tuple[int, Any]] = [(n, signal.getsignal(n)) for n in (signal.SIGINT, signal.SIGTERM)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import tempfile
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -60,6 +59,7 @@ from penstock.spark.lower.topology import spout_routes
 from penstock.spark.tasks.pack import Packer
 from penstock.state.store import FORGET_EVERY, StateStore, state_storage
 from penstock.storage import names_under, open_storage
+from penstock.temporary import temporary_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -147,8 +147,8 @@ def run_bounded(
 @contextmanager
 def _bounded_folders(graph: Graph, spark: SparkSession, spec: RunSpec) -> Iterator[RunFolders]:
     """Where a bounded run keeps what it needs until its end: a directory of this machine, and under a URL what tasks elsewhere must see."""
-    with tempfile.TemporaryDirectory(prefix="penstock-") as made:
-        work, checkpoint = Path(made), spec.checkpoint_of(graph.name)
+    with temporary_directory("bounded") as work:
+        checkpoint = spec.checkpoint_of(graph.name)
         if isinstance(checkpoint, Location) and not runs_here(spark):
             with shared_while_used(work, checkpoint / "bounded" / uuid.uuid4().hex) as kept:
                 yield RunFolders(kept, work, is_apart=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, JoinStatic, Node, Sink, Source
 from penstock.graph.run import RunSpec
 from penstock.kernels.topology.spout_records import completed
+from penstock.temporary import temporary_directory
 from penstock.testing.driver import FlowLike, Record, Records, Results
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ def run_spark(
     if cuts is None:
         run_bounded(changed, spark, RunSpec(parallelism=parallelism))
         return collected.results()
-    with tempfile.TemporaryDirectory(prefix="penstock-test-") as made:
-        options = RunSpec(checkpoint=folder or Path(made), mode="once", parallelism=parallelism, drain=drain)
+    with temporary_directory("test") as made:
+        options = RunSpec(checkpoint=folder or made, mode="once", parallelism=parallelism, drain=drain)
         run_live(changed, spark, options).wait(pause=0.02)
     return collected.results()
 

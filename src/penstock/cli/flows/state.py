@@ -17,7 +17,7 @@ from penstock.cli.flows.checkpoint import CheckpointOption, checkpoint_of
 from penstock.cli.options import option
 from penstock.cli.output.failure import handled
 from penstock.cli.output.terminal import on_screen
-from penstock.errors import SetupError, StateError, nearest
+from penstock.errors import OptionError, SetupError, StateError, nearest
 from penstock.location import Address
 from penstock.storage.private import open_private
 
@@ -204,7 +204,12 @@ _WRITERS: dict[str, Callable[[Any, Any], None]] = {"table": _as_table, "json": _
 
 
 def _write(found: pa.Table, output: Path, kind: str) -> None:
-    with open_private(output) as file:
+    """Into a file for this user alone, as the state itself is."""
+    try:
+        file = open_private(output)
+    except OSError as error:
+        raise OptionError(f"--output {output}: {error.strerror}") from None
+    with file:
         if kind == "parquet":
             import pyarrow.parquet as pq
 

@@ -9,6 +9,7 @@ import typer
 
 from penstock.cli.options import option
 from penstock.cli.output.failure import handled
+from penstock.jobs.signals import leaving_on_sigterm
 
 EXAMPLES = 'Examples: penstock sql · penstock sql -e "SELECT 1 AS n" · penstock sql -f tables.sql · penstock sql --flow count.py "select * from counts where word = \'x\'"'
 
@@ -42,7 +43,7 @@ def sql(  # noqa: PLR0913 - a command has this many options
     debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
     """Run statements of SQL, ask a flow that runs, or begin a shell."""
-    with handled(debug=debug, runs=False):
+    with handled(debug=debug, runs=False), leaving_on_sigterm():
         from penstock.cli.sql import work  # here, so that the list of all commands loads no SQL
 
         limits = work.AskLimits(max_records, timeout)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from penstock.jobs.sql.session import Asked, Explained, Listed, Outcome, Said, S
 from penstock.jobs.sql.settings import run_options_of
 from penstock.local.bounded import run_bounded
 from penstock.local.net_table import NetTable
+from penstock.temporary import temporary_directory
 
 RESULT = "result"
 SHOWN = 1000
@@ -180,8 +180,8 @@ def _with_sink(graph: Graph, take: Callable[..., None]) -> Graph:
 @contextmanager
 def _running(graph: Graph, spec: RunSpec, say: Callable[[str], None]) -> Iterator[Run]:
     """A run on Spark that ends with the block; without a checkpoint of its own it begins from scratch, in a directory that goes."""
-    with tempfile.TemporaryDirectory(prefix="penstock-sql-") as folder:
-        kept = spec if spec.checkpoint is not None or spec.mode == "batch" else replace(spec, checkpoint=folder)  # type: ignore[arg-type]  # read by its kind
+    with temporary_directory("sql") as folder:
+        kept = spec if spec.checkpoint is not None or spec.mode == "batch" else replace(spec, checkpoint=folder)
         say("on Spark; Ctrl-C stops the query")
         run = start(kept, graph)
         try:

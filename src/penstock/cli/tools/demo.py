@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +21,8 @@ from penstock.cli.tools.demo_console import demo_console
 from penstock.demo.feed import PostFeed
 from penstock.demo.trending import FADES, Score, posts_topic, trending
 from penstock.graph.run import RunSpec
+from penstock.jobs.signals import leaving_on_sigterm
+from penstock.temporary import temporary_directory
 
 SHOWN = 10
 
@@ -90,17 +90,13 @@ def demo(
     **options: object,
 ) -> None:
     """Run a live demo: posts go into the log, and trending hashtags come out. Ctrl-C stops it."""
-    with handled(debug=debug):
-        folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
-        try:
-            chosen = options | {"interval": options["interval"] or "1s"}
-            if console:
-                demo_console(folder, rate, RunSpec.of(**chosen), port)
-            else:
-                spec = RunSpec.of(**chosen | {"checkpoint": folder / "checkpoint"})
-                _run(folder, output, rate, spec, checked_progress(progress))
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    with handled(debug=debug), leaving_on_sigterm(), temporary_directory("demo") as folder:
+        chosen = options | {"interval": options["interval"] or "1s"}
+        if console:
+            demo_console(folder, rate, RunSpec.of(**chosen), port)
+        else:
+            spec = RunSpec.of(**chosen | {"checkpoint": folder / "checkpoint"})
+            _run(folder, output, rate, spec, checked_progress(progress))
 
 
 def _run(folder: Path, output: Path | None, rate: int, spec: RunSpec, progress: Progress) -> None:

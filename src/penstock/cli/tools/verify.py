@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import signal
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +15,7 @@ from penstock.cli.output.failure import handled
 from penstock.cli.output.listing import count
 from penstock.cli.output.progress import batches
 from penstock.jobs.exit_codes import FAILED
+from penstock.jobs.signals import leaving_on_sigterm
 from penstock.version import __version__
 
 JOBS = "jobs"
@@ -63,14 +63,13 @@ def verify(  # noqa: PLR0913 - one parameter for each option
 
     A reader looks on all the while. Ends with 1 when a record is lost, doubled or out of order, or a batch was seen in part.
     """
-    with handled(debug=debug, runs=False):
+    with handled(debug=debug, runs=False), leaving_on_sigterm():
         from penstock.testing import verify as verifying  # so that the list of all commands loads no test kit
 
         def say(text: str) -> None:
             typer.echo(text, err=True)
 
         if sink == JOBS:
-            signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C, it leaves no process
             asked = verifying.JobsPlan(kills, 5, spark_jobs, seed, url, say, at_once, folder)
             _tell_jobs(verifying.verify_jobs(asked), as_json=as_json)
             return

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.connectors.local import LocalSink, LocalSource, Record
 from penstock.connectors.postgres.changes import Changes
+from penstock.connectors.postgres.preflight import check_server
 from penstock.connectors.postgres.sink import CopyTask, PostgresSink, StagedCopy
 from penstock.connectors.postgres.source import Incremental
 from penstock.connectors.postgres.table import Moves
@@ -19,11 +20,13 @@ from penstock.kernels.records.reading import MalformedRecord
 
 def read_rows(source: LocalSource) -> Iterator[Record]:
     """The rows that are there, in the order of the growing column."""
+    check_server(source.preflight())
     return _records(Incremental(source.options, source.schema, source.step))
 
 
 def read_changes(source: LocalSource) -> Iterator[Record]:
     """The changes that wait in the replication slot, in the order of commits. The slot stays where it is, and none is made."""
+    check_server(source.preflight())
     changes = Changes(source.options, source.schema, source.step, keeps_malformed=True)
     return map(_read, _records(changes)) if changes.find() else iter(())
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from penstock.connectors.local import LocalSink, LocalSource, Record
 from penstock.connectors.ranges import Stretch
+from penstock.connectors.redis.preflight import check_server
 from penstock.connectors.redis.sink import RedisSink
 from penstock.connectors.redis.source import Entries
 from penstock.connectors.redis.wire import Address, Layout, driver
@@ -17,6 +18,7 @@ from penstock.kernels.records.reading import MalformedRecord
 
 def read_entries(source: LocalSource) -> Iterator[Record]:
     """The entries that a stream holds now."""
+    check_server(source.preflight())
     entries = Entries(source.options, source.schema, source.step, keeps_malformed=True)
     first, last = entries.first(), entries.everything()
     if first != last:

@@ -10,20 +10,18 @@ import fcntl
 import logging
 import os
 import select
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import uuid
 from collections import deque
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from penstock.graph.logic.topology.task_context import TaskContext
 from penstock.graph.multilang.codecs import ProtocolError, codec_of
 from penstock.graph.multilang.handshake import handshake
+from penstock.temporary import LockedDirectory
 
 LOG = logging.getLogger("penstock.shell")
 PIPE = 1 << 20
@@ -77,10 +75,10 @@ class ShellProcess:
         self._count = 0
         self._waiting = bytearray()
         self._said = b""
-        self._pids = tempfile.mkdtemp(prefix="penstock-shell-")
+        self._pids = LockedDirectory.make("shell")
         self._process = self._started()
         self.sign = time.monotonic()
-        self.send(handshake(context, self._pids, dict(spec.config)))
+        self.send(handshake(context, str(self._pids.path), dict(spec.config)))
         self._shake_hands()
 
     def _started(self) -> subprocess.Popen[bytes]:
@@ -91,7 +89,7 @@ class ShellProcess:
                 cwd=spec.cwd or None, env={**os.environ, **dict(spec.env)}, bufsize=0, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
-            shutil.rmtree(self._pids, ignore_errors=True)
+            self._pids.close()
             raise ShellFailed(f"{spec.command[0]!r} cannot be started: {error.strerror or error}") from None
         self._poll = select.poll()
         for stream in (made.stdin, made.stdout, made.stderr):
@@ -235,7 +233,7 @@ class ShellProcess:
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
-        shutil.rmtree(Path(self._pids), ignore_errors=True)
+        self._pids.close()
 
     def __del__(self) -> None:
         """A task that was given up leaves no process behind."""

@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from penstock.jobs.manager.job import JobVersion
 from penstock.jobs.manager.manager import Manager
 from penstock.jobs.manager.processes.driver import plan_of
 from penstock.jobs.manager.processes.environment import job_environment
+from penstock.temporary import temporary_directory
 
 PATIENCE = 60.0
 """How many seconds building a flow may take."""
@@ -35,8 +35,8 @@ _TURNS = threading.BoundedSemaphore(2)
 def plan_text(manager: Manager, file: str, text: str, owner: str = "") -> dict[str, Any]:
     """The plan of a flow, its name, and its bundle; raises FlowError with what is wrong with it. It is built with the rights that jobs of its owner have."""
     account = manager.accounts.of_owner(owner)
-    with tempfile.TemporaryDirectory(prefix="penstock-plan-") as folder:
-        path = Path(folder) / file
+    with temporary_directory("plan") as folder:
+        path = folder / file
         path.write_text(text, encoding="utf-8")
         if account is not None:
             give_to(account, path.parent)
@@ -61,8 +61,7 @@ def plan_version(manager: Manager, version: JobVersion, text: str, owner: str = 
     """The plan of a job whose file has another text, and the bundle of it; the other files of its bundle go along."""
     account = manager.accounts.of_owner(owner)
     file, kept = _file_of(manager, version)
-    with tempfile.TemporaryDirectory(prefix="penstock-plan-") as made:
-        folder = Path(made)
+    with temporary_directory("plan") as folder:
         shutil.copytree(kept, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         path = folder / file.relative_to(kept)
         path.write_text(text, encoding="utf-8")

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from penstock.errors import PenstockError
 from penstock.live.hold import Hold, LeaseSeeker, lock_directory
-from penstock.live.work import WorkingDirectory
 from penstock.location import Address, Location
 from penstock.spark.checkpoint.entries import FedFiles
 from penstock.spark.checkpoint.mirror import FED, LogMirror
 from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.spark.checkpoint.restart import Restart, clear
 from penstock.storage import mounted
+from penstock.temporary import LockedDirectory
 
 EVERY = 10
 """Batches between two looks at what Spark has dropped from its log."""
@@ -63,7 +63,7 @@ class Checkpoint:
         if isinstance(folder, Path):
             self.work = folder
             return
-        made = WorkingDirectory.make()
+        made = LockedDirectory.make("work")
         self.work = made.path
         self._closing.callback(made.close)
 

@@ -6,7 +6,6 @@ import importlib.util
 import os
 import struct
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from penstock.errors import SetupError
 from penstock.spark.jvm.command import Command, jvm_command
 from penstock.spark.jvm.java import use_java
 from penstock.spark.jvm.warm import import_for_driver
+from penstock.temporary import temporary_directory
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -93,8 +93,8 @@ def _directly(command: Command, errors: int, directory: Path | None) -> JavaGate
     No second thread imports: modules that import each other, as pyspark's do, would be seen half made.
     """
     global _process
-    with tempfile.TemporaryDirectory(prefix="penstock-jvm-") as folder:
-        connection = Path(folder) / "connection"
+    with temporary_directory("jvm") as folder:
+        connection = folder / "connection"
         added = {**command.environment, "SPARK_CONNECT_MODE": "0", CONNECTION: str(connection)}
         _process = subprocess.Popen(
             command.words,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.graph.run.master import is_on_one_machine
+from penstock.temporary import temporary_directory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,8 +61,7 @@ def rehearse(spark: SparkSession) -> threading.Thread:
 
 
 def _run_query(spark: SparkSession) -> None:
-    with tempfile.TemporaryDirectory(prefix="penstock-rehearsal-", ignore_cleanup_errors=True) as made:
-        directory = Path(made)
+    with temporary_directory("rehearsal") as directory:
         (directory / "in").mkdir()
         (directory / "in" / "words.json").write_text('{"word": "one"}\n{"word": "two"}\n')
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import socket
 import tempfile
 from pathlib import Path
+
+from penstock.temporary import LockedDirectory
 
 LONGEST = 60
 """The most bytes in the path of the directory: Linux allows 107 for a socket, and Spark's names take up 42."""
@@ -31,11 +32,11 @@ def socket_settings() -> dict[str, str]:
 def _made() -> Path | None:
     """A directory that only this user can enter, for this process: it goes when the process ends."""
     for above in (tempfile.gettempdir(), "/tmp"):
-        if len(os.fsencode(above)) <= LONGEST - len("/penstock-12345678"):
+        if len(os.fsencode(above)) <= LONGEST - len("/penstock-s-12345678.locked"):
             try:
-                made = Path(tempfile.mkdtemp(prefix="penstock-", dir=above))
+                made = LockedDirectory.make("s", above)
             except OSError:
                 continue
-            atexit.register(shutil.rmtree, made, ignore_errors=True)
-            return made
+            atexit.register(made.close)
+            return made.path
     return None

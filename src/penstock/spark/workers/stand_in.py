@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import atexit
 import shlex
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from penstock.temporary import LockedDirectory
 
 OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -27,13 +27,13 @@ def make_stand_in(command: str) -> Path:
     Returns:
         The directory.
     """
-    directory = Path(tempfile.mkdtemp(prefix="penstock-driver-"))
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    script = directory / command
+    made = LockedDirectory.make("driver")
+    atexit.register(made.close)
+    script = made.path / command
     script.parent.mkdir(parents=True)
     script.write_text(f'#!/bin/sh\ncd {shlex.quote(str(Path.cwd()))} && exec {shlex.quote(sys.executable)} "$@"\n')
     script.chmod(0o700)
-    return directory
+    return made.path
 
 
 def in_user_directory(settings: Mapping[str, str]) -> dict[str, str]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import random
 import statistics
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +24,7 @@ from penstock.errors import Impossible, PenstockError, RunError
 from penstock.jobs.manager.processes.directory import DRIVER, SUPERVISOR, JobDirectory
 from penstock.storage import LocalStorage, read_if_present
 from penstock.storage.private import make_private
+from penstock.temporary import temporary_directory
 from penstock.testing.verify.job_driver import TWICE
 from penstock.testing.verify.job_kinds import LocalJob, SparkJob, VerifiedJob
 from penstock.testing.verify.job_patience import Patience
@@ -260,7 +260,7 @@ class JobsVerification:
 
 @contextmanager
 def _folder_of(plan: JobsPlan) -> Iterator[Path]:
-    made = tempfile.TemporaryDirectory(prefix="penstock-verify-") if plan.folder is None else nullcontext(plan.folder)
+    made = temporary_directory("verify") if plan.folder is None else nullcontext(plan.folder)
     with made as folder:
         yield Path(folder).absolute()
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -22,6 +21,7 @@ from penstock.faults import SETTING
 from penstock.log import Log
 from penstock.log.produce.partitioner import partition_for
 from penstock.spark.checkpoint.offsets import OffsetLog
+from penstock.temporary import temporary_directory
 from penstock.testing.verify.program import NUMBERS, PATTERN, SPACING, STARTED, TOPIC, checkpoint_of
 from penstock.testing.verify.tally import Glances, Sent, Tally, merge, tally
 from penstock.testing.verify.targets import Reader, SinkRow, Target, target_of
@@ -78,8 +78,7 @@ class Plan:
 
 def verify(plan: Plan) -> Tally:
     """Runs the plan and returns the tally."""
-    with tempfile.TemporaryDirectory(prefix="penstock-verify-") as made, ExitStack() as running:
-        folder = Path(made)
+    with temporary_directory("verify") as folder, ExitStack() as running:
         sinks = [VerifiedSink(name, target_of(name)) for name in plan.sinks]
         for at, sink in enumerate(sinks):
             (own := folder / f"sink-{at}").mkdir()
