@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,8 +134,8 @@ def test_sinks_that_cannot_try_are_refused(url: str) -> None:
 TRIGGER = """create function check_word() returns trigger language plpgsql as
     $$ begin if new.word = 'bad' then raise exception 'no such word'; end if; return new; end $$;
     create trigger checked before insert on rows for each row execute function check_word()"""
-LONG = "".join(chr(65 + n * n * 7919 % 26) for n in range(60_000))
-"""More than a row of an index takes."""
+LONG = "".join(hashlib.sha256(b"%d" % n).hexdigest() for n in range(200))
+"""More than a row of an index takes, also compressed."""
 
 
 @pytest.mark.parametrize(
