@@ -7,14 +7,18 @@ with a cheaper one in its stead.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.cost import Cost, Costs, Meter, left_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 WITHOUT_JVM = 20.0
 """Seconds of processor time for a test of the fast tier."""
@@ -94,6 +98,39 @@ def _budget(item: pytest.Item) -> float:
     if item.get_closest_marker("slow") is not None or item.get_closest_marker("cluster") is not None:
         return float("inf")
     return WITHOUT_JVM if item.get_closest_marker("spark") is None else WITH_JVM
+
+
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""The settings by which Spark does not compile a plan to Java, which takes longer than to run it over the few rows of a test."""
+
+
+@pytest.fixture(scope="session")
+def penstock_spark(penstock_spark: SparkSession, request: pytest.FixtureRequest) -> SparkSession:
+    """The session of all tests. In the tiers of every run it interprets plans, but for what says `compiled`; else it is as in production."""
+    if "not slow" in request.config.getoption("markexpr"):
+        for name, value in INTERPRETED.items():
+            penstock_spark.conf.set(name, value)
+    return penstock_spark
+
+
+@contextmanager
+def compiled(spark: SparkSession) -> Iterator[SparkSession]:
+    """Has Spark compile the plans of a block, as it does in production."""
+    before = {name: str(spark.conf.get(name)) for name in INTERPRETED}
+    for name in INTERPRETED:
+        spark.conf.unset(name)
+    try:
+        yield spark
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+@pytest.fixture
+def compiled_spark(penstock_spark: SparkSession) -> Iterator[SparkSession]:
+    """The session of all tests, for a test that is about what Spark computes itself."""
+    with compiled(penstock_spark) as spark:
+        yield spark
 
 
 class Accounts:

@@ -5,7 +5,8 @@ random, and at the same places. Between two batches of a local run what its step
 that what one host has kept is what another goes on with.
 
 A live run takes seconds, so in every test run only the cases that are marked `live` have one: at least one for each step and each way it keeps
-state. The others run live in the slow tier, and in every run on the oracle, locally in batches, and on Spark bounded.
+state. The others run live in the slow tier, and in every run on the oracle, locally in batches, and on Spark bounded. What Spark runs bounded it compiles,
+as in production; in the tiers of every run it interprets the rest.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 
 from penstock.testing import Driver, Results, run_local, run_spark
+from tests.conftest import compiled
 from tests.hosts import through_files
 
 RUNTIMES = ["oracle", "local", "bounded", "live"]
@@ -65,7 +67,8 @@ class Case:
         if self.in_process:
             return run_cut(flow, lists, cuts, tables)
         if self.runtime == "bounded":
-            return run_spark(flow, self.spark(), lists, tables=tables)
+            with compiled(self.spark()) as spark:
+                return run_spark(flow, spark, lists, tables=tables)
         return run_spark(flow, self.spark(), lists, tables=tables, cuts=cuts, parallelism=self._tasks())
 
     @property

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import os
-import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -16,6 +14,7 @@ from penstock.graph.expr import FUNCTIONS, Call, Expr, parse, type_of_expr
 from penstock.graph.schema import Schema, schema_of
 from penstock.kernels.expr.evaluate import compile_expr
 from penstock.spark.lower.sql import to_sql
+from tests.conftest import compiled
 from tests.same.expr_cases import ANALYSIS_ERRORS, RUNTIME_ERRORS, SUITES, Suite
 
 pytestmark = pytest.mark.spark
@@ -24,28 +23,10 @@ Answer = tuple[str, list[Any]] | Exception
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    """One small Spark session."""
-    from pyspark.sql import SparkSession
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[1]").appName("expressions")
-    for key, value in _CONF.items():
-        builder = builder.config(key, value)
-    running = SparkSession.getActiveSession() is not None
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    if not running:
-        session.stop()
-
-
-_CONF = {
-    "spark.ui.enabled": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.driver.host": "127.0.0.1",
-}
+def spark(penstock_spark: Any) -> Iterator[Any]:
+    """The session of all tests, which compiles the expressions."""
+    with compiled(penstock_spark) as session:
+        yield session
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import pytest
 import penstock as ps
 from penstock.testing import BARRIER, run_local
 from tests.breadth import some_now
+from tests.conftest import compiled
 from tests.generated.flows import generate, run_bounded, run_cut, run_live
 from tests.generated.operators import ENDS, STEPS, Operator
 from tests.generated.pipe import BEGIN, SECOND, moment, plain
@@ -105,4 +106,7 @@ def test_many_generated_flows_on_spark(seed: int, penstock_spark: Any) -> None:
 
 
 def _run(runtime: str, made: Any, spark: Any) -> Any:
-    return run_live(made, spark, made.seed) if runtime == "live" else run_bounded(made, spark)
+    if runtime == "live":
+        return run_live(made, spark, made.seed)
+    with compiled(spark):
+        return run_bounded(made, spark)

@@ -62,9 +62,9 @@ def test_scalar_and_columnar_hashes_agree() -> None:
 
 
 @pytest.mark.spark
-def test_python_and_spark_hash_every_type_of_key_alike(penstock_spark: Any) -> None:
+def test_python_and_spark_hash_every_type_of_key_alike(compiled_spark: Any) -> None:
     made = columns()
-    frame = penstock_spark.createDataFrame(pa.table(made))
+    frame = compiled_spark.createDataFrame(pa.table(made))
     each = [f"{how}({name}) as {how}_{name}" for name in made for how in ("hash", "xxhash64")]
     keys = [k for k, kind in zip(made, KEYS, strict=True) if kind not in ("float", "double")]
     found = frame.selectExpr(*each, key_hash_sql(tuple(keys))).toPandas()

@@ -124,14 +124,14 @@ def texts() -> Iterator[str]:
     yield from hostile.json_texts(2_000, 9, ("m",))
 
 
-def test_what_is_read_plainly_is_what_spark_reads(penstock_spark: Any) -> None:
-    offer_plain_json(penstock_spark)
-    assert penstock_spark.conf.get(PLAIN_SETTING) == "true"
+def test_what_is_read_plainly_is_what_spark_reads(compiled_spark: Any) -> None:
+    offer_plain_json(compiled_spark)
+    assert compiled_spark.conf.get(PLAIN_SETTING) == "true"
     schema = schema_of(SCHEMA)
     slow = json_reading("text", schema)
     fields = ", ".join(f"__parsed.{name}" for name in schema.names)
     plain = f"{PLAIN_JSON}(text, {literal(str(schema))}, current_timezone()) as plain"
-    frame = penstock_spark.createDataFrame([(text,) for text in texts()], "text string")
+    frame = compiled_spark.createDataFrame([(text,) for text in texts()], "text string")
     read = frame.selectExpr("text", plain, *slow.columns).selectExpr(
         "text", "plain", f"struct({fields}) as slow", f"({slow.is_bad}) as bad"
     )
@@ -153,8 +153,8 @@ def test_where_the_classes_cannot_be_made_json_is_read_as_before(
     ]
 
 
-def test_most_records_are_plain(penstock_spark: Any) -> None:
-    offer_plain_json(penstock_spark)
-    frame = penstock_spark.createDataFrame([(text,) for text in PLAIN], "text string")
+def test_most_records_are_plain(compiled_spark: Any) -> None:
+    offer_plain_json(compiled_spark)
+    frame = compiled_spark.createDataFrame([(text,) for text in PLAIN], "text string")
     plain = f"{PLAIN_JSON}(text, {literal(str(schema_of(SCHEMA)))}, current_timezone())"
     assert frame.where(f"{plain} is null").collect() == []

@@ -6,12 +6,13 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock.errors import SetupError
 from penstock.spark.jvm.gateway import KEEP, _new_log, not_started
-from penstock.spark.jvm.session import _read, _settings, _submitted, read_properties
+from penstock.spark.jvm.session import _CHECKPOINTS, _read, _settings, _submitted, read_properties
 from penstock.spark.workers.stand_in import in_user_directory, make_stand_in
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
@@ -22,6 +23,16 @@ def test_the_users_settings_stand_above_penstocks() -> None:
     assert made["spark.ui.enabled"] == "true"
     assert made["spark.sql.shuffle.partitions"] == "7"
     assert made["spark.sql.session.timeZone"] == "UTC"
+
+
+@pytest.mark.spark
+def test_spark_writes_its_files_without_looking_for_links(penstock_spark: Any, tmp_path: Path) -> None:
+    """Each look is a program of the system that is started: eight for each file."""
+    jvm = penstock_spark._jvm
+    managers = jvm.java.lang.Class.forName(f"{_CHECKPOINTS}.CheckpointFileManager$").getField("MODULE$").get(None)
+    conf = penstock_spark._jsparkSession.sessionState().newHadoopConf()
+    made = managers.create(jvm.org.apache.hadoop.fs.Path(f"file:{tmp_path}"), conf)
+    assert made.getClass().getSimpleName() == "FileSystemBasedCheckpointFileManager"
 
 
 @pytest.mark.parametrize(

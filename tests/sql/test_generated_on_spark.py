@@ -65,8 +65,8 @@ class StatementSet:
 
 
 @pytest.mark.spark
-def test_generated_queries_answer_alike_on_spark(penstock_spark: SparkSession) -> None:
-    StatementSet(SEED, 24).check(penstock_spark, cuts=0)
+def test_generated_queries_answer_alike_on_spark(compiled_spark: SparkSession) -> None:
+    StatementSet(SEED, 24).check(compiled_spark, cuts=0)
 
 
 @pytest.mark.spark

@@ -25,8 +25,11 @@ from penstock.state.store import StateStore
 from penstock.state.tables import FileTable
 from penstock.state.values import FileState
 from penstock.storage import LocalStorage
+from tests.breadth import some_now
 
 ROWS = 12 * BLOCK + 17
+SIZES = some_now([4 * BLOCK + 17, ROWS], 1)
+"""Both are past each threshold of a file; the larger one has more blocks between the first and the last."""
 _DAY = datetime.date(2024, 1, 1)
 _NOON = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.UTC)
 Make = Callable[[int], Any]
@@ -87,17 +90,18 @@ def write(state: FileState, keys: list[Any], values: list[Any]) -> None:
     state.save()
 
 
+@pytest.mark.parametrize("rows", SIZES)
 @pytest.mark.parametrize("name", TYPES)
-def test_values_of_every_type_in_a_large_file(tmp_path: Path, name: str) -> None:
+def test_values_of_every_type_in_a_large_file(tmp_path: Path, name: str, rows: int) -> None:
     """One row, some rows and all rows are read from a fresh file, rows are null, and a later batch is merged into it."""
     ddl, make = TYPES[name]
     form, store = layout(arrow_type(t.parse_type(ddl))), StateStore(LocalStorage(tmp_path), run="r")
-    kept = {(n,): ("p" * 40, None if n % 7 == 0 else make(n)) for n in range(ROWS)}
+    kept = {(n,): ("p" * 40, None if n % 7 == 0 else make(n)) for n in range(rows)}
     write(opened(store, 0, form), list(kept), list(kept.values()))
     store.publish(0)
     file = store.read(0)["step"][0]
     assert file.size > 8 * REGION
-    for asked in ([1], [ROWS - 1], list(range(0, ROWS, 997)), list(range(ROWS))):
+    for asked in ([1], [rows - 1], list(range(0, rows, 997)), list(range(rows))):
         state = opened(store, 1, form)
         state.prefetch([(n,) for n in asked], [hash_of(n) for n in asked])
         assert [plain(state.cache[(n,)][1]) for n in asked] == [plain(kept[(n,)][1]) for n in asked]
@@ -106,7 +110,7 @@ def test_values_of_every_type_in_a_large_file(tmp_path: Path, name: str) -> None
 
 def _changes(store: StateStore, form: Layout, kept: dict[Any, Any], make: Make) -> None:
     """A small batch on top of the large file, then one that merges both."""
-    for version, many in ((1, 5), (2, ROWS // 2 + 10)):
+    for version, many in ((1, 5), (2, len(kept) // 2 + 10)):
         changed = {(n,): ("new", make(n + 1)) for n in range(many)}
         write(opened(store, version, form), list(changed), list(changed.values()))
         store.publish(version)
@@ -116,11 +120,12 @@ def _changes(store: StateStore, form: Layout, kept: dict[Any, Any], make: Make) 
     assert len(store.read(2)["step"]) == 1
 
 
+@pytest.mark.parametrize("rows", SIZES)
 @pytest.mark.parametrize("name", KEYS)
-def test_keys_of_every_type_in_a_large_file(tmp_path: Path, name: str) -> None:
+def test_keys_of_every_type_in_a_large_file(tmp_path: Path, name: str, rows: int) -> None:
     ddl, make = TYPES[name]
     form, store = layout(pa.int64(), arrow_type(t.parse_type(ddl))), StateStore(LocalStorage(tmp_path), run="r")
-    kept = {(n, None if n % 7 == 0 else make(n)): ("p" * 40, n) for n in range(ROWS)}
+    kept = {(n, None if n % 7 == 0 else make(n)): ("p" * 40, n) for n in range(rows)}
     write(opened(store, 0, form), list(kept), list(kept.values()))
     store.publish(0)
     for keys in ([list(kept)[5]], list(kept)[::997], list(kept)):

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("penstock")
+_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
+"""Where Spark has two classes that write its own files of a checkpoint. The other one starts ten processes for each file on a local disk."""
 SETTINGS: dict[str, str] = {
     **EVERYWHERE,
     "spark.ui.enabled": "false",
@@ -44,6 +46,7 @@ SETTINGS: dict[str, str] = {
     "spark.python.worker.idleTimeoutSeconds": "600",
     "spark.sql.streaming.stopTimeout": "10s",
     "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager",
     "spark.sql.dataFrameQueryContext.enabled": "false",
     "spark.sql.shuffle.partitions": "0",
 }
