@@ -184,3 +184,20 @@ def test_a_store_without_a_key_has_one_entry(tmp_path: Path) -> None:
         state.put((), n)
         state.restore(state.snapshot())
         assert list(state.items()) == [((), n)]
+
+
+@pytest.mark.parametrize("asked", [["a", "b"], ["b", "a"], ["c", "b", "a"], ["b"], ["a", "x", "b"]])
+def test_keys_that_share_a_hash_are_read_each_with_its_own_value(tmp_path: Path, asked: list[str]) -> None:
+    store = StateStore(LocalStorage(tmp_path), run="r")
+    kept = {(name,): (at, name) for at, name in enumerate("abcdefgh")}
+    for version, keys in enumerate((list(kept), [(name,) for name in asked])):
+        state = FileState(store.begin(version, {"step": 1}, version - 1)["step"], 0)
+        state.describe(LAYOUT)
+        state.prefetch(keys, [7] * len(keys))
+        if version:
+            assert {key: state.get(key) for key in keys} == {key: kept.get(key) for key in keys}
+            return
+        for key, value in kept.items():
+            state.put(key, value)
+        state.save()
+        store.publish(version)

@@ -24,7 +24,8 @@ class Metrics:
         client = _client()
         self.flow = flow
         self.registry = client.CollectorRegistry()
-        self._make(client)
+        for make in (self._make, self._make_aside, self._make_patterns, self._make_components, self._make_load):
+            make(client)
         self.shown: set[tuple[Gauge, tuple[str, ...]]] = set()
         self.up.labels(flow).set(1)
         self.batches.labels(flow)
@@ -32,6 +33,7 @@ class Metrics:
             self.rows_in.labels(flow, source)
 
     def _make(self, client: ModuleType) -> None:
+        """Rows, batches and lag."""
         own = {"registry": self.registry}
         self.up = client.Gauge("penstock_up", "1 while the flow runs", ["flow"], **own)
         self.rows_in = client.Counter("penstock_rows_in", "Rows read from a source", ["flow", "source"], **own)
@@ -45,6 +47,10 @@ class Metrics:
         )
         self.last = client.Gauge("penstock_last_batch_timestamp", "When the last batch ended (Unix)", ["flow"], **own)
         self.lag = client.Gauge("penstock_lag", "What a source has waiting", ["flow", "source", "unit"], **own)
+
+    def _make_aside(self, client: ModuleType) -> None:
+        """Records that went another way than through the steps."""
+        own = {"registry": self.registry}
         self.late = client.Counter("penstock_late", "Late records that no step reads", ["flow", "step"], **own)
         self.bad = client.Counter("penstock_bad_time", "Records without a usable event time", ["flow", "step"], **own)
         self.skipped = client.Counter(
@@ -54,6 +60,10 @@ class Metrics:
             "penstock_shed", "Records never read because the source was too far behind", ["flow", "step"], **own
         )
         self.dead = client.Counter("penstock_dead_letters", "Records that a step put aside", ["flow", "step"], **own)
+
+    def _make_patterns(self, client: ModuleType) -> None:
+        """Runs of patterns."""
+        own = {"registry": self.registry}
         self.runs = client.Counter("penstock_runs", "Runs of a pattern that ended", ["flow", "step", "how"], **own)
         of_pattern = ["flow", "step", "pattern"]
         self.active = client.Gauge(
@@ -64,6 +74,10 @@ class Metrics:
         self.oldest = client.Gauge(
             "penstock_oldest_run_timestamp", "When the oldest run under way began (Unix)", of_pattern, **own
         )
+
+    def _make_components(self, client: ModuleType) -> None:
+        """What spouts and bolts report."""
+        own = {"registry": self.registry}
         self.measured = client.Gauge(
             "penstock_component_metric",
             "The last value of a metric of a spout or bolt",
@@ -73,6 +87,10 @@ class Metrics:
         self.errors = client.Counter(
             "penstock_reported_errors", "Errors that a spout or bolt reported", ["flow", "component"], **own
         )
+
+    def _make_load(self, client: ModuleType) -> None:
+        """How much steps work and keep, and where their time stands."""
+        own = {"registry": self.registry}
         of_step = ["flow", "step"]
         self.busy = client.Counter("penstock_busy_seconds", "Seconds that tasks of a step worked", of_step, **own)
         self.native = client.Counter(

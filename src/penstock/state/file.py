@@ -193,7 +193,7 @@ class OpenFile:
         self._check_regions(range(max(0, begin) // REGION, min(last, (end - 1) // REGION) + 1))
 
     def find(self, hashes: IntArray) -> tuple[Any, Any]:
-        """Where these key hashes are, which must be sorted: indexes of hashes, and the row of each.
+        """Where these key hashes are, which must be sorted: indexes of hashes in order, and the row of each.
 
         Different keys may share a hash; such a hash comes several times.
         """
@@ -211,11 +211,11 @@ class OpenFile:
         self, mine: IntArray, hashes: IntArray, at: IntArray, found: BoolArray, more: BoolArray
     ) -> tuple[Any, Any]:
         self._check_hashes()
-        stop = np.searchsorted(mine, hashes[more], "right")
-        first = np.searchsorted(mine, hashes[more], "left")
+        first, stop = (np.searchsorted(mine, hashes[more], side) for side in ("left", "right"))
         spans = [np.arange(a + 1, b) for a, b in zip(first, stop, strict=True)]
-        again = np.repeat(more, [len(s) for s in spans])
-        return np.concatenate([at, again]), np.concatenate([found, *spans])
+        each = np.concatenate([at, np.repeat(more, [len(s) for s in spans])])
+        order = np.argsort(each, kind="stable")
+        return each[order], np.concatenate([found, *spans])[order]
 
     def _lower(self, hashes: IntArray) -> tuple[Any, Any]:
         """The key hashes of the file, and where each of the sought ones would stand among them."""

@@ -63,7 +63,7 @@ class Traces:
         return made
 
     def close(self, error: BaseException | None = None) -> None:
-        """Ends the span of the run, and sends what was not sent yet. Of an error its kind alone is told: its text may have a record in it."""
+        """Ends the span of the run, and sends what was not sent yet. Of an error it sends the kind alone: its text may have a record in it."""
         self.run.set_attributes({"penstock.batches": self.batches, "penstock.rows": self.rows})
         if error is not None:
             self.run.set_attribute("error.type", type(error).__name__)

@@ -219,7 +219,7 @@ class Sinks:
 
 
 def _opened(sink: Sink, connector: SinkConnector, context: SinkContext) -> Entry | None:
-    """Opens a sink; an error of the system is told with the sink and the file that it is about."""
+    """Opens a sink; an error of the system names the sink and the file that it is about."""
     try:
         return connector.open(context)
     except OSError as error:

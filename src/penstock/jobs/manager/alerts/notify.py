@@ -1,4 +1,4 @@
-"""Tells people of alerts: in the log, by a POST of JSON, by mail. It happens beside everything else, and what cannot be told is logged."""
+"""Tells people of alerts: in the log, by a POST of JSON, by mail. It happens beside everything else, and what cannot be sent is logged."""
 
 from __future__ import annotations
 

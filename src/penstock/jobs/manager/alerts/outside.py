@@ -25,7 +25,7 @@ class Inside(OSError):
 
 
 def check_address(address: str, *, is_named: bool = False) -> None:
-    """Refuses addresses that are nobody's to be told, and those of loopback and of private networks, unless their host `is_named`.
+    """Refuses addresses to which nothing may be sent, and those of loopback and of private networks, unless their host `is_named`.
 
     >>> check_address("1.1.1.1")
     >>> check_address("127.0.0.1", is_named=True)

@@ -43,7 +43,7 @@ class Notice:
 
 @dataclass
 class AlertWatch:
-    """What is above its value, since when, and what has been told."""
+    """What is above its value, since when, and what people have been notified of."""
 
     above: dict[tuple[str, str], float] = field(default_factory=dict)
     firing: dict[tuple[str, str], Notice] = field(default_factory=dict)

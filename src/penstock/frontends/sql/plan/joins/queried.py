@@ -1,6 +1,6 @@
 """Joins with subqueries in ON: what a subquery says of one side is a column of it; what it says of pairs is asked of the pairs.
 
-Where pairs are asked, the rows without one are those that no pair has: rows that are equal have the same pairs, so they are told by their values.
+Where pairs are asked, the rows without one are those that no pair has: rows that are equal have the same pairs, so they are known by their values.
 """
 
 from __future__ import annotations
