@@ -129,7 +129,8 @@ def test_every_route_is_in_the_table_and_answers_each_role_as_it_says(service: S
 
 def ask(service: Service, method: str, path: str, token: str) -> int:
     filled = path.replace("{name}", "matrix").replace("{id}", "nobody")
-    events = "?events=1&step=x" if path.startswith("/live/") else ""
+    events = "?events=1" if path.startswith("/live/") else ""
+    events += "&step=x" if path.endswith("/sample") else ""
     filled = filled.replace("{log}", "nothing").replace("{topic}", "nothing")
     body = BODIES.get(path) if method != "get" else None
     return service.ask(method.upper(), f"/api/v1{filled}{events}", token, body)[0]

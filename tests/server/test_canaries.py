@@ -54,7 +54,8 @@ def reads(service: Service) -> list[str]:
         for name, value in names.items():
             path = path.replace(name, value)
         if "get" in methods:
-            found.append(f"{path}?events=1&step=x" if "/live/" in path else path)
+            step = "&step=x" if path.endswith("/sample") else ""
+            found.append(f"{path}?events=1{step}" if "/live/" in path else path)
     return found
 
 

@@ -18,6 +18,7 @@ from penstock.live.report import BatchReport
 from penstock.log import Log
 from penstock.spark.live.live import LiveRun
 from penstock.spark.run import run_live
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -137,3 +138,47 @@ def test_a_run_whose_first_batch_begins_late_does_not_say_that_it_waits(
     assert len(got) == 9
     assert len(said) >= 5
     assert set(said) == {None}
+
+
+def test_a_run_says_since_when_it_waits_until_the_next_batch_is_under_way(penstock_spark: Any, tmp_path: Path) -> None:
+    got: list[int] = []
+    in_batch, go_on, said = threading.Event(), threading.Event(), list[float | None]()
+
+    def take(rows: Any, _: int) -> None:
+        found = [row.n for row in rows]
+        if found:  # the first batch may have none
+            in_batch.set()
+            assert go_on.wait(300)
+        got.extend(found)
+
+    counted(tmp_path, 0, got)
+    flow = ps.Flow("waits")
+    numbers = flow.source("numbers", ps.topic("numbers", "n bigint", path=tmp_path / "log"))
+    numbers.sink("out", ps.callback(take))
+
+    def look() -> None:
+        try:
+            wait_until(lambda: live.status().waits_since is not None)
+            said.append(live.status().waits_since)
+            with Log(tmp_path / "log") as log, log.producer() as producer:
+                producer.send("numbers", b'{"n": 1}').result()
+            assert in_batch.wait(300)
+            said.append(live.status().waits_since)
+            go_on.set()
+            wait_until(lambda: bool(got) and live.status().waits_since is not None)
+            said.append(live.status().waits_since)
+        finally:
+            go_on.set()
+            live.ask_to_stop()
+
+    live = run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path / "c"))
+    assert live.status().waits_since is None, "nobody has looked yet"
+    beside = threading.Thread(target=look)
+    beside.start()
+    live.wait(pause=0.01)
+    beside.join()
+    first, meanwhile, after = said
+    assert meanwhile is None
+    assert first is not None
+    assert after is not None
+    assert after > first

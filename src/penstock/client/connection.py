@@ -152,6 +152,8 @@ class Connection:
             reason = getattr(error, "reason", error)
             if isinstance(reason, HTTPException) and not isinstance(reason, ConnectionError):
                 raise self._stranger("HTTP") from None
+            if isinstance(reason, ssl.SSLCertVerificationError):
+                raise self._untrusted(reason.verify_message) from None
             why = (getattr(reason, "strerror", None) or str(reason)).lower()
             failure = SetupError(
                 f"the server of jobs at {self.url} does not answer ({why}); start it with `penstock server`"
@@ -159,6 +161,12 @@ class Connection:
             if isinstance(reason, ConnectionRefusedError | ssl.SSLError) or not isinstance(reason, OSError):
                 raise failure from None
             raise _Lost(failure) from None
+
+    def _untrusted(self, why: str) -> SetupError:
+        return SetupError(
+            f"the certificate of the server of jobs at {self.url} does not hold: {why}; name the one that signed it "
+            f"(SSL_CERT_FILE=FILE, or certificate= of a Client), and the server as the certificate does"
+        )
 
     def _stranger(self, expected: str) -> SetupError:
         return SetupError(f"what answers at {self.url} is no server of jobs: expected {expected}, got something else")
