@@ -46,6 +46,13 @@ def test_no_command_loads_anything_heavy_for_its_help() -> None:
     assert out.strip() == "[]"
 
 
+def test_the_processes_of_a_job_load_nothing_heavy_before_the_jvm_starts() -> None:
+    """From `penstock submit` to the first output both are waited for, one after the other."""
+    program = f"import sys\nfrom penstock.jobs.manager.processes import driver, supervisor\n{LOADED}"
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
+
+
 PYTHON = """
 import penstock as ps
 flow = ps.Flow("x")

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from penstock.graph.logic.topology.tuples import roots_of
 from penstock.graph.nodes import Port
 from penstock.graph.nodes.topology import ROOTS
-from penstock.kernels.records.chunk import Chunk
+
+if TYPE_CHECKING:
+    from penstock.kernels.records.chunk import Chunk
 
 MOST_ROOTS = 8
 """So many messages a pass follows."""

@@ -105,16 +105,16 @@ def _query_topic(log: Log, topic: str) -> QueryTopic:
 
 def _statuses(flow: str, checkpoint: str | None) -> dict[str, QueryStatus]:
     """What became of the queries in a flow, by name."""
-    from penstock.jobs.sql.asking import asked_flow  # these load pyarrow
-    from penstock.jobs.sql.query_status import statuses_of
+    from penstock.jobs.sql.asking import asked_flow  # it loads sqlglot and pyarrow
+    from penstock.jobs.sql.query_status import statuses_of  # it loads pyarrow
 
     return statuses_of(asked_flow(flow, checkpoint).folder)
 
 
 def _refused(file: Path, log: Path, topic: str) -> dict[str, str]:
     """Why queries of a topic cannot be planned, by name."""
-    from penstock.jobs.sql.files import read_sql_file
-    from penstock.jobs.sql.query_topic import TopicQueries
+    from penstock.jobs.sql.files import read_sql_file  # it loads sqlglot
+    from penstock.jobs.sql.query_topic import TopicQueries  # it loads sqlglot
 
     return read_sql_file(file, TopicQueries(str(log))).refused(topic)
 
@@ -134,7 +134,7 @@ def _row(
     )
     if known is None:
         return {"query": name, **own}
-    from penstock.jobs.sql.query_status import PENDING, QueryStatus
+    from penstock.jobs.sql.query_status import PENDING, QueryStatus  # it loads pyarrow
 
     status = known.get(name) or QueryStatus(PENDING)
     why = refused.get(name, "").partition("\n")[0] if status.status == PENDING else ""

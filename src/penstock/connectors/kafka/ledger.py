@@ -109,6 +109,7 @@ class KafkaLedger:
         kafka = confluent()
         if self._consumer is None:
             own = {"group.id": "penstock-ledger", "enable.auto.commit": False, "isolation.level": "read_committed"}
+            own |= {"auto.offset.reset": "earliest"}  # the default is to go on at the end, past lines that were not read
             quick = {"enable.partition.eof": True, "fetch.wait.max.ms": 5}
             self._consumer = kafka.Consumer({**self.cluster.settings, **own, **quick})
         self._consumer.assign([kafka.TopicPartition(self.topic, 0, self._position)])

@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 
 def state_store_of(folder: Address) -> StateStore:
     """What the steps of a flow keep below a folder. Only a folder that has something is asked: a first start loads no pyarrow before its JVM runs."""
-    from penstock.state.store import StateStore
+    from penstock.state.store import StateStore  # it loads pyarrow
 
     return StateStore(open_storage(folder / "state"))
