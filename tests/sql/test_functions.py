@@ -142,6 +142,7 @@ def test_windows(text: str, expected: list[tuple[object, ...]]) -> None:
         ("SELECT rand() AS n FROM orders", "does not answer the same twice"),
         ("SELECT id FROM orders ORDER BY price", "expected ORDER BY a time attribute first"),
         ("CREATE FUNCTION f AS 'no.such.thing' LANGUAGE PYTHON", "cannot import"),
+        ("CREATE FUNCTION f AS 'own.f' LANGUAGE JAVA", "1:39: expected PYTHON, got 'JAVA'"),
         (
             "CREATE TABLE f (a INT, b AS c + 1) WITH ('connector' = 'filesystem', 'path' = 'x', 'format' = 'json'); SELECT * FROM f",
             "no column 'c'",

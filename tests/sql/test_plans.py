@@ -96,10 +96,30 @@ def test_importing_penstock_imports_no_parser_of_sql() -> None:
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("condition", ["a.x + 1 = b.x", "a.x < b.x", "a.x = b.x AND a.x + 1 > b.x"])
-def test_what_a_step_keeps_is_said_without_hidden_fields(condition: str) -> None:
+@pytest.mark.parametrize(
+    ("condition", "says"),
+    [
+        ("a.x + 1 = b.x", "the rows of both sides per x"),
+        ("a.x + 1 = b.x + 2", "the rows of both sides per computed key (result.join@left-key):"),
+        ("a.x < b.x", "the rows of both sides all together, as no equality of both sides finds them:"),
+        ("a.x = b.x AND a.x + 1 > b.x", "the rows of both sides per x:"),
+    ],
+)
+def test_what_a_step_keeps_is_said_without_hidden_fields(condition: str, says: str) -> None:
     text = f"SELECT a.x, (SELECT count(*) FROM b i WHERE i.x < a.x) AS n FROM a LEFT JOIN b ON {condition}"
     given = {name: ps.items([], "x bigint") for name in "ab"}
     kept = [step["keeps"] for step in describe(ps.sql_flow(text, given).graph)["steps"] if step["keeps"]]
-    assert any("rows of both sides per" in each for each in kept)
+    assert any(each.startswith(says) for each in kept)
     assert not any("__" in each or "$" in each for each in kept)
+
+
+def test_what_grouping_sets_keep_is_said_by_the_names_of_their_columns() -> None:
+    for text in (
+        "SELECT x, y, count(*) AS n FROM a GROUP BY CUBE(x, y)",
+        "SELECT max(n) AS m FROM t GROUP BY ROLLUP(x)",
+    ):
+        text = text.replace("FROM t", "FROM (SELECT x, count(*) AS n FROM a GROUP BY x)")
+        flow = ps.sql_flow(text, {"a": ps.items([], "x bigint, y bigint")})
+        kept = [step["keeps"] for step in describe(flow.graph)["steps"] if "grouping" in step["keeps"]]
+        assert kept
+        assert not any("__" in each for each in kept)

@@ -218,14 +218,14 @@ def test_a_query_waits_for_its_plan() -> None:
         return values
 
     changes = [
-        row("a", "add", "known", [], None, None),
-        row("b", "add", "new", [], None, None),
-        row("c", "add", "new", [], None, None),
+        row("a", "add", "known", [], None, None, 0),
+        row("b", "add", "new", [], None, None, 0),
+        row("c", "add", "new", [], None, None, 0),
     ]
     committed = None
     for shapes, given, wanted in (
         ({"known"}, changes, ["a"]),
-        ({"known", "new"}, [row("c", "drop", None, [], None, None)], ["b", "c"]),
+        ({"known", "new"}, [row("c", "drop", None, [], None, None, None)], ["b", "c"]),
     ):
         made = ps.Flow("f")
         source = made.source("changes", ps.items([], str(CONSTANTS)))

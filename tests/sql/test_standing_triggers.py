@@ -243,6 +243,42 @@ def test_a_snapshot_of_a_query_that_begins_again_in_one_batch_is_the_whole(dropp
     assert alerts.next() == []
 
 
+TOTALS_ABOVE = "CREATE STANDING QUERY q AS SELECT who, total FROM sums WHERE total > {} WITH SNAPSHOT INTO totals"
+
+
+@pytest.mark.parametrize("how", ["replaced", "dropped-and-added", "dropped-before"])
+def test_a_snapshot_that_begins_again_is_the_whole_and_takes_nothing_back_wherever_batches_end(how: str) -> None:
+    view = "CREATE VIEW sums AS SELECT who, sum(amount) AS total FROM orders GROUP BY who;"
+    large = ROWS.format("large", "{}", "WITH SNAPSHOT")
+    driver = started(f"{TOPIC}{view}{TOTALS_ABOVE.format(5)};{large.format(1)}")
+    totals, alerts = Seen(driver, "totals"), Seen(driver, "alerts")
+    driver.push("orders", order("ann", 20), order("bob", 30))
+    assert totals.next() == [("q", "ann", 20), ("q", "bob", 30)]
+    assert alerts.next() == [("large", "ann", 20), ("large", "bob", 30)]
+    if how != "replaced":
+        driver.push("queries.topic", change("q", op="remove"), change("large", op="remove"))
+    if how == "dropped-before":
+        assert totals.next() == []
+    driver.push("queries.topic", change("q", TOTALS_ABOVE.format(25)), change("large", large.format(1)))
+    driver.barrier()
+    driver.crash()
+    found = driver.barrier()
+    assert sorted(found["totals"]) == [("q", "ann", 20), ("q", "bob", 30), ("q", "bob", 30)]
+    assert alerts.next() == [("large", "ann", 20), ("large", "bob", 30)]
+    totals.next()
+    assert totals.next(order("ann", 10)) == [("q", "ann", 30)]
+
+
+def test_totals_of_a_snapshot_are_written_again_when_their_query_is_replaced() -> None:
+    totals = TOTALS.format("anns", "ann", "WITH SNAPSHOT")
+    driver = started(TOPIC + totals)
+    seen = Seen(driver, "totals")
+    assert seen.next(order("ann", 3)) == [("anns", "ann", 3)]
+    driver.push("queries.topic", change("anns", op="remove"), change("anns", totals))
+    assert dict(driver.barrier().table("totals")) == {("anns", "ann"): ("anns", "ann", 3)}
+    assert seen.next(order("ann", 4)) == [("anns", "ann", 7)]
+
+
 def test_a_query_with_a_trigger_comes_and_goes_while_the_flow_runs() -> None:
     driver = started(TOPIC + TOTALS.format("anns", "ann", "EVERY 1 MINUTE"))
     seen = Seen(driver, "totals")

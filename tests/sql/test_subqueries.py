@@ -165,7 +165,11 @@ def test_no_step_of_a_subquery_is_left_unread(text: str) -> None:
     [
         (
             "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM payments y WHERE EXISTS (SELECT 1 FROM people p WHERE p.age = o.amount AND p.age > y.paid))",
-            "1:115: table 'o' is further out: a subquery reads the query directly around it",
+            "1:115: table 'o' is further out: a subquery reads the query directly around it; join the tables of both subqueries",
+        ),
+        (
+            "SELECT id, (SELECT max(paid) FROM payments y WHERE y.paid = (SELECT min(age) FROM people p WHERE p.age = o.amount)) AS n FROM orders o",
+            "1:106: table 'o' is further out",
         ),
         (
             "SELECT id, (SELECT max(paid) FROM payments y WHERE y.paid < o.amount LIMIT 1) AS n FROM orders o",

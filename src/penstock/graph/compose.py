@@ -15,7 +15,7 @@ from penstock.graph import types as t
 from penstock.graph.aggregates.calls import AggregateCall
 from penstock.graph.builder import GraphBuilder
 from penstock.graph.capabilities import Capabilities
-from penstock.graph.expr import Column, Expr, as_expr, col, lit, name_of
+from penstock.graph.expr import Column, Expr, Literal, as_expr, col, lit, name_of
 from penstock.graph.ids import child
 from penstock.graph.logic.broadcast import BroadcastProcess
 from penstock.graph.logic.topology.components import Spout, streams_of
@@ -43,8 +43,7 @@ from penstock.graph.nodes import (
     WithBroadcast,
     WithColumns,
 )
-from penstock.graph.nodes.base import ALL, check_key, typed
-from penstock.graph.nodes.join import ON
+from penstock.graph.nodes.base import ALL, ON, TOGETHER, check_key, typed
 from penstock.graph.nodes.stateless import Columns
 from penstock.graph.nodes.topology import ROOTS, SEQUENCE, SOURCE, TASK, component_outputs, noted_source
 from penstock.graph.patterns.operator_conditions import relevance
@@ -163,8 +162,10 @@ class JoinKeys:
         """The same keys as fields, by a native step where some are computed; their fields are hidden."""
         schema = builder.output(self.port).schema
         read = [key if isinstance(key, str) and key in schema.names else as_expr(key) for key in self.written]
-        computed = {f"{ON}{at}": e for at, e in enumerate(read) if isinstance(e, Expr) and not isinstance(e, Column)}
-        names = tuple(f"{ON}{at}" if f"{ON}{at}" in computed else key for at, key in enumerate(read))
+        hidden = [TOGETHER if isinstance(e, Literal) else f"{ON}{at}" for at, e in enumerate(read)]
+        made = zip(hidden, read, strict=True)
+        computed = {name: e for name, e in made if isinstance(e, Expr) and not isinstance(e, Column)}
+        names = tuple(name if name in computed else key for name, key in zip(hidden, read, strict=True))
         if not computed:
             return replace(self, written=names)
         step = WithColumns(child(self.name, self.part), (self.port,), tuple(computed.items()), hidden=True)

@@ -23,11 +23,15 @@ PAUSE = datetime.timedelta(seconds=2)
 class AwaitPlan(Process):
     """Changes of queries, in order. A query whose shape has no plan waits, also over restarts, until the flow has one.
 
+    Each time that a query is added it gets another version, so that one that is dropped and added in one batch is a new one.
+
     Args:
         shapes: the ids of the shapes that have a plan.
     """
 
     waiting = value(object)
+    version = value(int)
+    is_dropped = value(bool)
 
     def __init__(self, shapes: frozenset[str]) -> None:
         super().__init__()
@@ -39,22 +43,33 @@ class AwaitPlan(Process):
             self.waiting = tuple(row)
             self.set_timer(PAUSE, clock="processing")
             return
-        self.clear()
-        yield tuple(row)
+        self.waiting, self.is_dropped = None, row.op != "add"
+        if self.is_dropped:
+            self.set_timer(PAUSE, clock="processing")
+            yield tuple(row)
+        else:
+            yield self._added(tuple(row))
 
     def on_timer(self, timer: Timer) -> Iterator[Any]:
         """Looks whether there is a plan by now."""
         if self.waiting is None:
+            if self.is_dropped:
+                self.clear()
             return
         if self.waiting[SHAPE] in self.shapes:
-            yield self.waiting
-            self.clear()
+            waiting, self.waiting, self.is_dropped = self.waiting, None, False
+            yield self._added(waiting)
         else:
             self.set_timer(PAUSE, clock="processing")
 
+    def _added(self, change: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A query that is added, with its version."""
+        self.version = (self.version or 0) + 1
+        return (*change[:VERSION], self.version)
 
-SHAPE = 2
-"""Which field of a change is the shape."""
+
+SHAPE, VERSION = 2, 6
+"""Which fields of a change are the shape and the version."""
 
 
 class KeepQueries(BroadcastProcess):

@@ -137,6 +137,10 @@ FOR_EVER = "for ever"
 """How the text ends that says what a step keeps, where neither time nor rows that go bound it."""
 
 
+ON = "__on"
+"""How the hidden fields begin that hold computed keys; they are no part of a result."""
+TOGETHER = f"{ON}one"
+"""The hidden key that is the same in all rows of both sides of a join, where no equality finds them."""
 ALL = "__all"
 """The hidden key of totals over all records; it has one value, so it is no part of any key."""
 

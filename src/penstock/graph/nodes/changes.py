@@ -71,7 +71,7 @@ class AggregateChanges(AggregateStep):
             if (any(p.merge != "add" for p in a.recipe.parts) if a.own is None else not a.own.retracts)
         ]
         values = f" and all values for {', '.join(ordered)}" if ordered else ""
-        return f"one row{values} per {', '.join(self.keys)}, while it has rows"
+        return f"one row{values} {self.per_key}, while it has rows"
 
     def resolve(self, given: Inputs) -> Self:
         """The aggregates over the fields of the input."""

@@ -15,6 +15,8 @@ from penstock.graph.logic.broadcast import BroadcastProcess, check_broadcast
 from penstock.graph.nodes.base import (
     FOR_EVER,
     LATE,
+    ON,
+    TOGETHER,
     Inputs,
     Node,
     Output,
@@ -33,8 +35,6 @@ from penstock.graph.windows import TimeWindow
 LATE_RIGHT = "late_right"
 """The output of late records of the right stream; those of the left are on `late`."""
 LEFT, RIGHT = 0, 1
-ON = "__on"
-"""How the hidden fields begin that hold the computed keys of a join; they are no part of its result."""
 CHANGED = "changed"
 HOWS = ("inner", "left", "right", "full")
 DIRECTIONS = ("backward", "forward", "nearest")
@@ -129,8 +129,13 @@ class StreamJoin(Keyed):
 
     @property
     def per_key(self) -> str:
-        """For whom something is kept; keys that are no fields have no name."""
-        return f"per {', '.join(dict.fromkeys('computed key' if key.startswith(ON) else key for key in self.keys))}"
+        """For whom something is kept: a key that is a field of one side at least, or the step that computes it."""
+        if self.keys == (TOGETHER,):
+            return "all together, as no equality of both sides finds them"
+        pairs = zip(self.keys, self.right_keys or self.keys, strict=True)
+        fields = (next((key for key in pair if not key.startswith(ON)), "") for pair in pairs)
+        computed = f"computed key ({child(self.name, 'left-key')})"
+        return f"per {', '.join(dict.fromkeys(field or computed for field in fields))}"
 
     def resolve(self, given: Inputs) -> Self:
         """Where the event times are, and from which side each field is taken."""

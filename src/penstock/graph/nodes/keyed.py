@@ -21,6 +21,7 @@ from penstock.graph.logic.topology.elements import element_of
 from penstock.graph.nodes.base import (
     ALL,
     FOR_EVER,
+    ON,
     Changes,
     Inputs,
     Node,
@@ -72,7 +73,7 @@ class Keyed(Node):
         >>> Keyed("n", (), ("user", "day")).per_key, Keyed("n", (), (ALL,)).per_key
         ('per user, day', 'for all records')
         """
-        keys = [key for key in self.keys if key != ALL]
+        keys = [key.removeprefix(ON).removeprefix("__") for key in self.keys if key != ALL]
         return f"per {', '.join(keys)}" if keys else "for all records"
 
     def key_fields(self, given: Inputs) -> tuple[t.Field, ...]:

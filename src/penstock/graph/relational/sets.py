@@ -13,12 +13,9 @@ from penstock.graph.compose import KeyedInput, add_aggregate, add_total, second_
 from penstock.graph.expr import Call, Case, Expr, col, lit
 from penstock.graph.ids import child
 from penstock.graph.nodes import Distinct, Explode, Port, Select, TableJoin, Where, WithColumns
-from penstock.graph.nodes.base import is_plain
-from penstock.graph.nodes.join import ON
+from penstock.graph.nodes.base import ON, TOGETHER, is_plain
 from penstock.graph.nodes.relational.sets import DISTINCT, SetOperation
 
-ONE = f"{ON}one"
-"""The hidden key by which all rows meet."""
 GROUPING = "__grouping"
 """The hidden field that says which grouping set a row is for."""
 
@@ -80,11 +77,11 @@ def _free(builder: GraphBuilder, port: Port, name: str) -> str:
 
 def _beside(builder: GraphBuilder, name: str, port: Port, total: Port, names: dict[str, str]) -> Port:
     """Each row with the fields of a one-row table under other names."""
-    one = ((ONE, lit(0)),)
+    one = ((TOGETHER, lit(0)),)
     left = builder.add(WithColumns(child(name, "left"), (port,), one, hidden=True))
     picked = builder.add(Select(child(name, "picked"), (total,), tuple((n, col(f)) for n, f in names.items())))
     right = builder.add(WithColumns(child(name, "right"), (picked,), one, hidden=True))
-    return builder.add(TableJoin(name, (left, right), (ONE,), (ONE,), "left"))
+    return builder.add(TableJoin(name, (left, right), (TOGETHER,), (TOGETHER,), "left"))
 
 
 AddGroups: TypeAlias = Callable[[GraphBuilder, str, KeyedInput, tuple[AggregateCall, ...]], Port]
@@ -130,7 +127,7 @@ def add_grouping_sets(
     numbers = Call("array", tuple(lit(at) for at in range(len(groups.sets))))
     repeated = builder.add(_hidden_explode(builder, name, port, numbers))
     shared = {f for f in groups.fields if all(f in each for each in groups.sets)}
-    written = {f: f if f in shared else f"{ON}group{at}" for at, f in enumerate(groups.fields)}
+    written = {f: f if f in shared else f"{ON}{f}" for f in groups.fields}
     columns = tuple((hidden, _in_sets(f, groups)) for f, hidden in written.items() if f not in shared)
     expanded = builder.add(WithColumns(child(name, "expanded"), (repeated,), columns, hidden=True))
     keyed = KeyedInput(expanded, (*written.values(), GROUPING))

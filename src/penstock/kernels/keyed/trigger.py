@@ -78,6 +78,7 @@ class TriggerKernel(GatheredChangesKernel):
             self.setting_at = {name: names.index(name) for name in (OP, EVERY, UNTIL) if name in names}
         self.set: dict[Key, Row] = {}
         self._firing = Slot(node.clock)
+        self.version_at = self.visible.names.index(node.version) if node.version else None
 
     def _condition(self, written: Expr | None) -> Callable[[Row], bool] | None:
         if written is None:
@@ -129,7 +130,9 @@ class TriggerKernel(GatheredChangesKernel):
 
     def emit(self, made: list[Signed]) -> Out:
         """Signed rows; where only records come out, those that are added."""
-        return super().emit(made if self.is_signed else [(row, count) for row, count in made if count > 0])
+        made = made if self.is_signed else [(row, count) for row, count in made if count > 0]
+        at = self.version_at
+        return super().emit(made if at is None else [((*row[:at], *row[at + 1 :]), count) for row, count in made])
 
     # -- what is kept ------------------------------------------------------------------------------------------------
 
@@ -170,7 +173,12 @@ class TriggerKernel(GatheredChangesKernel):
         self._write(key, state)
 
     def _stand(self, key: Key, before: KeyState | None) -> None:
-        """The rows of a key that begins again in one batch: what comes in is only what differs from those that it had."""
+        """The rows of a key that begins again in one batch: all of the new version, or where there is none, those that it had and what differs."""
+        if self.version_at is not None:
+            added = Bag(self.identity)
+            added.update((row, count) for row, count in self.new.get(key, ()) if count > 0)
+            self.new[key] = added
+            return
         if self.node.whole and before is not None and len(before.rows):
             before.rows.update(self.new.get(key, ()))
             self.new[key] = before.rows

@@ -132,8 +132,9 @@ class Scope:
         if qualifier and not any(q.lower() == qualifier.lower() for q in self.relation.qualifiers):
             if self._is_further_out(qualifier):
                 return self.text.error(
-                    place, f"table {qualifier!r} is further out: a subquery reads the query directly around it"
-                )
+                    place, f"table {qualifier!r} is further out: a subquery reads the query directly around it; "
+                    "join the tables of both subqueries in FROM of the outer one"
+                )  # fmt: skip
             owners = [q for q in self.relation.qualifiers if not q.startswith("$")]
             known = nearest(qualifier, owners) if owners else "FROM has none"
             return self.text.error(place, f"no table {qualifier!r} in this query; {known}")

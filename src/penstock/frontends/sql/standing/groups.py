@@ -19,7 +19,7 @@ from penstock.frontends.sql.plan.relations.from_clause import plan_table
 from penstock.frontends.sql.plan.statements.statements import ACTIONS, FINISHING, Script, planned
 from penstock.frontends.sql.standing.reading import CONSTANTS, KnownShapes, ReadQuery
 from penstock.frontends.sql.standing.results import Answer, write_answers
-from penstock.frontends.sql.standing.shapes import QUERY, Shape
+from penstock.frontends.sql.standing.shapes import QUERY, VERSION, Shape
 from penstock.frontends.sql.standing.snapshots import add_snapshot_match
 from penstock.frontends.sql.text.source import SqlText
 from penstock.frontends.sql.text.statements import CreateStandingQuery
@@ -231,6 +231,7 @@ class ShapePlan:
 
     def _triggered(self, planning: Planning, events: Relation, relation: Relation) -> Answer:
         """The results when the query fires, without the constants that its conditions needed."""
+        version = next((c.field for c in relation.columns if c.name == VERSION), "")
         form, is_timed = self.shape.form, planning.output(events.port).event_time is not None
         clock = EVENT if is_timed and not form.by_proctime else PROCESSING
         settings = planning.add(self._settings(planning), self.place)
@@ -243,10 +244,11 @@ class ShapePlan:
             until=self._condition(planning, relation, form.until, "UNTIL"),
             whole=form.snapshot and (form.repeats or form.when is not None),
             grows=not self.shape.is_aggregated and planning.output(events.port).changes is None,
+            version=version,
         )
         fired = planning.add(node, self.place)
-        shown = tuple(c for c in relation.columns if c.name not in self.shape.added)
-        if len(shown) < len(relation.columns):
+        shown = tuple(c for c in relation.columns if c.name not in (*self.shape.added, VERSION))
+        if self.shape.added:
             fields = tuple((c.field, Column(c.field)) for c in shown)
             fired = planning.add(Select(planning.step("shown"), (fired,), fields), self.place)
         answer = replace(relation, port=fired, columns=shown, times=frozenset(), bounds=None)
@@ -288,6 +290,7 @@ class ShapePlan:
             "constants": as_expr("cast(array() as array<string>)"),
             EVERY: as_expr("cast(null as bigint)"),
             UNTIL: col(ENDED_AT),
+            "version": as_expr("cast(null as bigint)"),
         }
         return planning.add(Select(planning.step("ends"), (port,), tuple(columns.items())), self.place)
 

@@ -14,8 +14,12 @@ from penstock.frontends.sql.text.statements import CreateStandingQuery, Standing
 from penstock.graph.logic.standing import DROP
 from penstock.graph.schema import schema_of
 
-CONSTANTS = schema_of("query string, op string, shape string, constants array<string>, every bigint, until timestamp")
-"""A change of a query as the plans of shapes read it; a query that is dropped has no shape."""
+CONSTANTS = schema_of(
+    "query string, op string, shape string, constants array<string>, every bigint, until timestamp, version bigint"
+)
+"""A change of a query as the plans of shapes read it; a query that is dropped has no shape.
+
+`version` tells a query from the one of its name before it."""
 Change = tuple[Any, ...]
 
 
@@ -56,7 +60,7 @@ class KnownShapes:
     def change(self, text: SqlText, statement: CreateStandingQuery) -> Change:
         """The change that adds a query."""
         shape = self.shape(text, statement)
-        return statement.name, "add", shape.id, list(statement.constants), statement.every, statement.until
+        return statement.name, "add", shape.id, list(statement.constants), statement.every, statement.until, 0
 
 
 @dataclass
@@ -74,7 +78,7 @@ class ReadQuery:
     def __call__(self, row: Any) -> Iterator[Change]:
         """The change; one that cannot be read fails. A query of a shape that has no plan waits for one."""
         if row.op in DROP:
-            yield row.rule, "drop", None, [], None, None
+            yield row.rule, "drop", None, [], None, None, None
             return
         if self.known is None:
             self.known = KnownShapes()

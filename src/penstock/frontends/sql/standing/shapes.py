@@ -20,6 +20,8 @@ from penstock.graph import types as t
 
 QUERY = "query"
 """The column that says of which query a row is."""
+VERSION = f"{QUERY}_version"
+"""The column that tells the rows of a query with a snapshot from those of the query that it replaces."""
 KINDS: dict[str, t.DataType] = {"s": t.STRING, "i": t.BIGINT, "f": t.DOUBLE}
 _AGGREGATES = {"count", "sum", "min", "max", "avg"}
 
@@ -98,7 +100,7 @@ def shape_of(text: SqlText, statement: CreateStandingQuery) -> Shape:
     grouped = tree.args.get("group") is not None or is_total
     for at, literal in enumerate(literals):
         literal.replace(_constant(at, is_grouped=grouped and _stands_in(literal, tree.args.get("having"))))
-    _name_queries(tree, is_total)
+    _name_queries(tree, is_total, (QUERY, VERSION) if form.emits_changes_of_snapshot else (QUERY,))
     added = [exp.alias_(_constant(at, is_grouped=grouped), parameter(at)) for at in needed]
     tree.set("expressions", [*tree.expressions, *added])
     kinds = "".join(constant[0] for constant in statement.constants)
@@ -164,14 +166,14 @@ def _equalities(tree: Any) -> Iterator[tuple[str, exp.Literal]]:
                     yield column.name, literal
 
 
-def _name_queries(tree: Any, is_total: bool) -> None:
+def _name_queries(tree: Any, is_total: bool, names: tuple[str, ...]) -> None:
     """Every row says of which query it is, and groups are those of one query."""
-    tree.set("expressions", [exp.column(QUERY), *tree.expressions])
+    tree.set("expressions", [exp.column(names[0]), *tree.expressions, *map(exp.column, names[1:])])
     group = tree.args.get("group")
     if group is not None:
-        group.set("expressions", [exp.column(QUERY), *group.expressions])
+        group.set("expressions", [*map(exp.column, names), *group.expressions])
     elif is_total:
-        tree.set("group", exp.Group(expressions=[exp.column(QUERY)]))
+        tree.set("group", exp.Group(expressions=[*map(exp.column, names)]))
 
 
 def _is_total(tree: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.frontends.sql.expr.scope import Relation
 from penstock.frontends.sql.plan.context import Planning
-from penstock.frontends.sql.standing.shapes import KINDS, QUERY, Shape, parameter
+from penstock.frontends.sql.standing.shapes import KINDS, QUERY, VERSION, Shape, parameter
 from penstock.graph.expr import Expr, as_expr, col, lit
 from penstock.graph.nodes import AsTable, Port, Select, TableJoin, Where, WithColumns
 from penstock.graph.nodes.ordering import AFTER, DELETE, OP
@@ -28,7 +28,7 @@ def add_snapshot_match(
     if time:
         before = as_expr(f"{UNTIL} is null or {quote(time)} < {UNTIL}")
         joined = planning.add(Where(planning.step("until"), (joined,), before), place)
-    names = (*planning.schema(events.port).names, QUERY, *(f.name for f in shape.parameters))
+    names = (*planning.schema(events.port).names, QUERY, VERSION, *(f.name for f in shape.parameters))
     return planning.add(Select(planning.step("rows-of"), (joined,), tuple((n, col(n)) for n in names)), place)
 
 
@@ -39,8 +39,10 @@ def _queries(planning: Planning, shape: Shape, changes: Port, equal: Equal) -> P
     keys: dict[str, Expr] = {f"{QUERY}_k{at}": _constant(shape, at) for _, at in equal}
     happened = as_expr(f"case when shape = '{shape.id}' and op = 'add' then '{AFTER}' else '{DELETE}' end")
     more: dict[str, Expr] = {} if equal else {ALL: lit(0)}
-    columns: dict[str, Expr] = {OP: happened, QUERY: col(QUERY), UNTIL: col("until"), **constants, **keys}
-    picked = planning.add(Select(planning.step("constants"), (changes,), tuple(columns.items())), place)
+    columns: dict[str, Expr] = {OP: happened, QUERY: col(QUERY), VERSION: col("version"), UNTIL: col("until")}
+    picked = planning.add(
+        Select(planning.step("constants"), (changes,), tuple((columns | constants | keys).items())), place
+    )
     table = planning.add(AsTable(planning.step("standing"), (picked,), (QUERY,)), place)
     if more:
         table = planning.add(WithColumns(planning.step("standing-all"), (table,), tuple(more.items())), place)

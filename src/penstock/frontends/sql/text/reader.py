@@ -114,8 +114,10 @@ def _function(reader: TokenReader, span: Span) -> s.Statement:
     name = reader.path("the name of a function")
     reader.expect("AS")
     target = reader.string("the Python function as 'module.name'")
-    if not reader.found("LANGUAGE", "PYTHON"):
+    if not reader.found("LANGUAGE"):
         raise reader.error("LANGUAGE PYTHON")
+    if not reader.found("PYTHON"):
+        raise reader.error("PYTHON")
     return s.CreateFunction(*span, name, target, exists)
 
 

@@ -111,6 +111,11 @@ class StandingForm:
         """Whether queries end by themselves."""
         return self.until is not None or self.has_moment
 
+    @property
+    def emits_changes_of_snapshot(self) -> bool:
+        """Whether a query begins with the present answer, and then emits what changes."""
+        return self.snapshot and not self.repeats and self.when is None
+
 
 @dataclass(frozen=True)
 class CreateStandingQuery(Statement):

@@ -9,7 +9,7 @@ from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
 from penstock.graph.duration import shown
 from penstock.graph.expr import Expr, to_text
-from penstock.graph.nodes.base import COUNT, OUT, Inputs, Output, Settings, counted, has_hidden, need_boolean
+from penstock.graph.nodes.base import COUNT, OUT, Changes, Inputs, Output, Settings, counted, has_hidden, need_boolean
 from penstock.graph.nodes.changes import visible
 from penstock.graph.nodes.keyed import Keyed
 from penstock.graph.nodes.window import EVENT, PROCESSING
@@ -38,6 +38,8 @@ class Trigger(Keyed):
         until: ends the key when it is true of one of its rows.
         whole: a firing emits all rows of the key as records, and not what has changed since the last one.
         grows: rows are only ever added, except when a key is dropped; what comes out are records.
+        version: the field that is another one each time that a key begins. A key that begins takes none of its rows back, and what comes out does
+            not have the field.
     """
 
     every: int | None = field(default=None, kw_only=True)
@@ -46,6 +48,7 @@ class Trigger(Keyed):
     until: Expr | None = field(default=None, kw_only=True)
     whole: bool = field(default=False, kw_only=True)
     grows: bool = field(default=False, kw_only=True)
+    version: str = field(default="", kw_only=True)
     counted: bool = field(default=False, kw_only=True)
     """Whether the changes come out as signed rows; the compiler says so."""
     kind: ClassVar[str] = "trigger"
@@ -89,13 +92,21 @@ class Trigger(Keyed):
         keys = self.key_fields(given)
         ended = Schema((*keys, t.Field(ENDED_AT, t.TIMESTAMP)), internal=has_hidden(keys))
         rows = visible(given[0].schema)
+        shown = Schema(tuple(f for f in rows.fields if f.name != self.version), internal=rows.internal)
         if self.counted:
-            main = Output(counted(rows))
+            main = Output(counted(shown))
         elif self.whole or self.grows:
-            main = Output(rows)
+            main = Output(shown)
         else:
-            main = Output(rows, OUT, given[0].changes)
+            main = Output(shown, OUT, self._changes(given))
         return main, Output(ended, ENDED)
+
+    def _changes(self, given: Inputs) -> Changes | None:
+        """How the table changes; of one version at a time a key without the version is one."""
+        changes = given[0].changes
+        if changes is None or changes.key is None:
+            return changes
+        return replace(changes, key=tuple(name for name in changes.key if name != self.version))
 
     @property
     def keeps(self) -> str:
@@ -112,4 +123,5 @@ class Trigger(Keyed):
             made |= {"every": shown(self.every), "clock": self.clock}
         for name, written in (("when", self.when), ("until", self.until)):
             made |= {} if written is None else {name: to_text(written)}
+        made |= {"version": self.version} if self.version else {}
         return made | ({"whole": True} if self.whole else {})

@@ -48,7 +48,8 @@ def beside(
     Returns:
         The relation, in which the columns of the query are hidden, and those of its columns that are not shared.
     """
-    inner = marked(plan_query(planning.inside(f"{planning.prefix}.value"), query).named(""))
+    inside = planning.inside(f"{planning.prefix}.value", outer=planning.scope(relation))
+    inner = marked(plan_query(inside, query).named(""))
     wanted = len(inner.columns) - len(shared)
     conditions = tuple(
         exp.EQ(this=mine.copy(), expression=exp.column(c.name, INNER))
