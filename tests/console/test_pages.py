@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import quote
+from zoneinfo import ZoneInfo
 
 import pytest
+from playwright.sync_api import ViewportSize
 
 from penstock.demo.job import NAME
 from penstock.web import FOLDER
@@ -40,6 +45,9 @@ PAGES = {
 }
 EXPECTED = ("the server responded with a status of 404",)
 """What a browser says of an answer that a page expects."""
+DESK = ViewportSize(width=1360, height=860)
+ZOOMED = [ViewportSize(width=680, height=430), ViewportSize(width=340, height=215)]
+"""The desk at 200 and at 400 %."""
 PHONE = {"viewport": {"width": 390, "height": 844}}
 
 
@@ -63,6 +71,12 @@ def test_every_page_is_drawn_without_errors_and_for_everybody(
         page.wait_for_selector(f"text={text}", state="attached")
         assert watched.findings() == [], name
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than the screen"
+        if size == "desk":
+            for zoomed in ZOOMED:
+                page.set_viewport_size(zoomed)
+                fits = page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+                assert fits, f"{name} is wider than a screen of {zoomed['width']} points"
+            page.set_viewport_size(DESK)
         if folder:
             page.wait_for_timeout(2_500)
             page.screenshot(path=Path(folder) / f"{name}-{size}-{scheme}.png")
@@ -145,6 +159,14 @@ def test_text_of_jobs_stays_text(console: Console, opens: Opens) -> None:
     assert CANARY in page.locator(".plain-table").inner_text()
     watched.go(f"{console.url}/#/jobs/{CANARY.replace('/', '%2F')}")
     page.wait_for_selector("text=No such job")
+    written = quote(CANARY, safe="")
+    watched.go(f"{console.url}/#/jobs/hostile/logs/{written}")
+    page.wait_for_selector("li.line.raw")
+    assert page.input_value("input[type=search]") == CANARY
+    watched.go(f"{console.url}/#/?q={written}")
+    page.wait_for_selector("text=No job is like that")
+    watched.go(f"{console.url}/#/jobs/letters/flow/{written}")
+    page.wait_for_selector("g.step")
     assert page.evaluate("window.pwned") is None
     assert page.locator("img[src=x]").count() == 0
     assert shown(watched.wrong) == []
@@ -349,6 +371,87 @@ def test_a_link_works_once_and_a_token_signs_in(console: Console, opens: Opens) 
     page.fill("#token", console.client("viewer", "val").token)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_selector("text=val · viewer")
+
+
+def test_a_server_that_is_gone_is_said_and_the_page_goes_on_when_it_is_back(console: Console, opens: Opens) -> None:
+    watched = opens()
+    page = watched.go(f"{console.url}/#/jobs/{NAME}/tasks")
+    page.wait_for_selector(".live.live")
+    page.route("**/api/**", lambda route: route.abort())
+    page.wait_for_selector("#away >> text=does not answer since")
+    assert watched.findings() == []
+    page.evaluate("location.hash = '#/jobs/rules'")
+    page.wait_for_selector("text=the server does not answer")
+    page.unroute("**/api/**")
+    page.wait_for_selector("#away", state="hidden")
+    page.wait_for_selector(".head >> text=running")
+    page.wait_for_selector("g.step")
+    assert [wrong for wrong in watched.wrong if "ERR_FAILED" not in wrong] == []
+
+
+def test_who_signs_in_again_is_on_the_page_where_the_session_ended(console: Console, opens: Opens) -> None:
+    watched = opens("viewer", "once")
+    page = watched.go(f"{console.url}/#/jobs/{NAME}")
+    page.wait_for_selector("g.step")
+    for token in console.manager.tokens.all():
+        if token.owner == "once":
+            console.manager.tokens.revoke(token.id)
+    page.wait_for_selector("text=Your session has ended")
+    assert watched.findings() == []
+    page.fill("#token", console.client("viewer", "val").token)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_selector("g.step")
+    assert [wrong for wrong in watched.wrong if "401" not in wrong] == []
+
+
+def test_a_link_leads_to_a_step_a_time_and_a_search(console: Console, opens: Opens) -> None:
+    watched = opens()
+    page = watched.go(f"{console.url}/#/jobs/{NAME}/flow/hashtags")
+    page.wait_for_selector(".details h2 >> text=hashtags")
+    page.locator("g.step", has_text="check").click()
+    page.wait_for_selector(".details h2 >> text=check")
+    assert page.url.endswith("/flow/check")
+    page = watched.go(f"{console.url}/#/jobs/{NAME}/charts/1h")
+    assert page.locator(".chip[aria-pressed=true]").inner_text() == "1 hour"
+    page.wait_for_selector("text=/a batch takes .*p50.*p95.*p99/")
+    page = watched.go(f"{console.url}/#/?q=words")
+    wait_until(lambda: page.locator("tbody tr").count() == 1)
+    page = watched.go(f"{console.url}/#/jobs/%")
+    page.wait_for_selector("text=No such job")
+    assert shown(watched.wrong) == []
+
+
+def test_times_are_in_the_zone_of_who_looks_by_the_clock_of_the_server(console: Console, opens: Opens) -> None:
+    watched = opens(timezone_id="Asia/Kathmandu")
+    page = watched.page
+    page.add_init_script("const now = Date.now; Date.now = () => now() - 7_200_000;")
+    watched.go(f"{console.url}/#/jobs/letters/dead-letters")
+    page.wait_for_selector("tbody tr")
+    letter = console.client().dead_letters("letters")[0]
+    here = datetime.fromisoformat(letter["time"]).astimezone(ZoneInfo("Asia/Kathmandu"))
+    assert page.locator("tbody td").nth(1).inner_text() == f"{here:%Y-%m-%d %H:%M:%S}"
+    assert "UTC+05:45" in page.locator("#top").inner_text()
+    page.wait_for_selector("text=/paused for [1-9]/")
+    assert watched.wrong == []
+
+
+def test_names_fit_and_nothing_moves_for_those_who_want_it_still(console: Console, opens: Opens) -> None:
+    watched, long = opens(reduced_motion="reduce"), "a_step_whose_name_is_much_too_long_for_the_box_of_it"
+    page = watched.go(f"{console.url}/#/submit")
+    page.select_option("#kind", "flow.py")
+    page.fill("#text", LETTERS.replace('"picky"', f'"{long}"'))
+    page.get_by_role("button", name="See its plan").click()
+    page.wait_for_selector(".step-name >> text=/^a_step.*…/")
+    assert page.get_by_role("button", name=re.compile(f"^{long}: map")).count() == 1
+    widths = page.eval_on_selector_all(".step-name, .step-kind", "all => all.map(each => each.getBBox().width)")
+    assert max(widths) <= 136
+    watched.go(f"{console.url}/#/jobs/{NAME}")
+    page.wait_for_selector(".edge-flow.moving", state="attached")
+    moving = (
+        "[...document.querySelectorAll('*')].filter(each => getComputedStyle(each).animationName !== 'none').length"
+    )
+    assert page.evaluate(moving) == 0
+    assert watched.wrong == []
 
 
 def test_a_page_of_another_origin_changes_nothing_and_reads_nothing(console: Console, opens: Opens) -> None:

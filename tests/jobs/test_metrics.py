@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import urllib.request
 from collections.abc import Iterator
 
 import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.errors import SetupError
 from penstock.graph.state.active_runs import RunFigures
 from penstock.jobs.metrics import Metrics
+from penstock.kernels.counts import StepLoad
 from penstock.live.report import BatchReport
 
 
@@ -52,7 +56,7 @@ def test_rows_batches_times_and_lag_add_up(served: tuple[Metrics, str]) -> None:
     assert found['penstock_batch_seconds_count{flow="words"}'] == 2
     assert found['penstock_batch_seconds_sum{flow="words"}'] == pytest.approx(0.6)
     assert found['penstock_batch_phase_seconds{flow="words",phase="plan"}'] == 0.1
-    assert found['penstock_last_batch_timestamp{flow="words"}'] == 1234.5
+    assert found['penstock_last_batch_timestamp_seconds{flow="words"}'] == 1234.5
     assert found['penstock_lag{flow="words",source="lines",unit="files"}'] == 4
 
 
@@ -66,7 +70,7 @@ def test_runs_of_patterns_are_shown_while_they_are_under_way(served: tuple[Metri
     assert found[f'penstock_active_runs{{{of},waits_for="paid"}}'] == 1
     assert found[f"penstock_held_events{{{of}}}"] == 4
     assert found[f"penstock_run_bytes{{{of}}}"] == 900
-    assert found[f"penstock_oldest_run_timestamp{{{of}}}"] == 5
+    assert found[f"penstock_oldest_run_timestamp_seconds{{{of}}}"] == 5
     metrics(BatchReport(1))
     assert not [name for name in fetch(address) if "unpaid" in name]
 
@@ -78,7 +82,7 @@ def test_late_and_bad_records_and_the_watermark_are_shown(served: tuple[Metrics,
     found = fetch(address)
     assert found['penstock_late_total{flow="words",step="window"}'] == 6
     assert found['penstock_bad_time_total{flow="words",step="clicks@time"}'] == 2
-    assert found['penstock_watermark{flow="words",step="clicks@time"}'] == 5.5
+    assert found['penstock_watermark_timestamp_seconds{flow="words",step="clicks@time"}'] == 5.5
 
 
 def test_what_spouts_and_bolts_measure_and_report_is_shown(served: tuple[Metrics, str]) -> None:
@@ -105,3 +109,40 @@ def test_without_the_package_the_error_says_how_to_get_it(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(SetupError, match=r"pip install 'penstock\[metrics\]'"):
         Metrics("words")
+
+
+HOSTILE = 'a "quoted"\\ name\nof two lines'
+
+
+def test_metrics_are_named_as_prometheus_has_it_and_names_of_users_stay_labels() -> None:
+    metrics = Metrics(HOSTILE, [HOSTILE])
+    runs = RunFigures(runs=3, keys=2, events=4, bytes=900, waiting={HOSTILE: 2}, oldest=5_000_000)
+    counts = {HOSTILE: 3}
+    metrics(
+        BatchReport(
+            0,
+            counts,
+            {HOSTILE: (1, 2)},
+            {"trigger": 0.3},
+            {HOSTILE: {"files": 4}},
+            1234.5,
+            late=counts,
+            bad=counts,
+            dead=counts,
+            skipped=counts,
+            shed=counts,
+            watermarks={HOSTILE: 5_500_000},
+            active_runs={HOSTILE: {HOSTILE: runs}},
+            load={HOSTILE: StepLoad(seconds=1.0, tasks=2, skew=1.25, longest=0.5)},
+            state={HOSTILE: {"rows": 1, "bytes": 2}},
+            timers=counts,
+        )
+    )
+    families = list(text_string_to_metric_families(generate_latest(metrics.registry).decode()))
+    assert len(families) >= 20
+    for family in families:
+        assert re.fullmatch("penstock(_[a-z]+)+", family.name), family.name
+        assert family.documentation[:1].isupper() or family.documentation[:1].isdigit(), family.name
+        assert "unix" not in family.documentation.lower() or family.name.endswith("_timestamp_seconds"), family.name
+        assert {sample.labels["flow"] for sample in family.samples} <= {HOSTILE}, family.name
+    assert all(f.type == "counter" for f in families if any(s.name.endswith("_total") for s in f.samples))

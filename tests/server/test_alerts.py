@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.server.conftest import Service, phase_becomes
 
-LAST = "penstock_job_last_batch_timestamp"
+LAST = "penstock_job_last_batch_timestamp_seconds"
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana" / "penstock.json"
 
 
@@ -91,5 +91,5 @@ def test_every_metric_of_the_dashboard_is_there(service: Service, bundle: str) -
     missing = asked - {*scrape(service)}
     assert missing <= {
         "penstock_job_lag",
-        "penstock_job_last_batch_timestamp",
+        "penstock_job_last_batch_timestamp_seconds",
     }  # a job without sources and batches has none

@@ -45,7 +45,9 @@ class Metrics:
         self.phases = client.Gauge(
             "penstock_batch_phase_seconds", "Time of the last batch, by phase", ["flow", "phase"], **own
         )
-        self.last = client.Gauge("penstock_last_batch_timestamp", "When the last batch ended (Unix)", ["flow"], **own)
+        self.last = client.Gauge(
+            "penstock_last_batch_timestamp_seconds", "When the last batch ended (Unix)", ["flow"], **own
+        )
         self.lag = client.Gauge("penstock_lag", "What a source has waiting", ["flow", "source", "unit"], **own)
 
     def _make_aside(self, client: ModuleType) -> None:
@@ -72,7 +74,7 @@ class Metrics:
         self.held = client.Gauge("penstock_held_events", "Events that runs under way hold", of_pattern, **own)
         self.run_bytes = client.Gauge("penstock_run_bytes", "Bytes of state with runs of a pattern", of_pattern, **own)
         self.oldest = client.Gauge(
-            "penstock_oldest_run_timestamp", "When the oldest run under way began (Unix)", of_pattern, **own
+            "penstock_oldest_run_timestamp_seconds", "When the oldest run under way began (Unix)", of_pattern, **own
         )
 
     def _make_components(self, client: ModuleType) -> None:
@@ -100,7 +102,9 @@ class Metrics:
         self.state_rows = client.Gauge("penstock_state_rows", "Entries that a step keeps", of_step, **own)
         self.state_bytes = client.Gauge("penstock_state_bytes", "Bytes of state that a step keeps", of_step, **own)
         self.timers = client.Gauge("penstock_timers", "Timers of a step that wait", of_step, **own)
-        self.watermark = client.Gauge("penstock_watermark", "Event time reached (Unix)", ["flow", "step"], **own)
+        self.watermark = client.Gauge(
+            "penstock_watermark_timestamp_seconds", "Event time reached (Unix)", ["flow", "step"], **own
+        )
 
     def __call__(self, report: BatchReport) -> None:
         """Takes in one batch."""

@@ -21,7 +21,7 @@ from penstock.jobs.manager.alerts.center import AlertCenter
 from penstock.jobs.manager.alerts.measures import disk_used, measures_of
 from penstock.jobs.manager.alerts.notify import MailServer, Notifier
 from penstock.jobs.manager.alerts.rule import AlertRule
-from penstock.jobs.manager.alerts.watch import AlertWatch
+from penstock.jobs.manager.alerts.watch import CALM, AlertWatch
 from penstock.jobs.manager.job import Job
 from penstock.jobs.manager.manager import JobState, Manager
 from penstock.jobs.manager.processes.course import Course
@@ -34,9 +34,42 @@ JOB = Job("count", "ada", "0" * 64, "count.py")
 
 def test_what_lasts_is_told_once_and_so_is_its_end() -> None:
     watch, told = AlertWatch(), []
-    for now, lag in ((0, 500), (10, 500), (29, 50), (30, 500), (60, 400), (70, 300), (80, 100), (90, 0)):
+    looks = (
+        (0, 500),
+        (10, 500),
+        (29, 50),
+        (30, 500),
+        (60, 400),
+        (70, 300),
+        (80, 100),
+        (90, 0),
+        (139, 7),
+        (140, 8),
+        (150, 0),
+    )
+    for now, lag in looks:
         told += [(now, n.what, n.value) for n in watch.look([LAG], {"count": {"lag": float(lag)}}, float(now))]
-    assert told == [(60, "firing", 400.0), (80, "resolved", 0.0)]
+    assert told == [(60, "firing", 400.0), (140, "resolved", 8.0)]
+
+
+def test_what_comes_and_goes_is_told_once() -> None:
+    watch, told = AlertWatch(), []
+    for now in range(0, 3_600, 5):
+        lag = 500.0 if now % 10 == 0 else 50.0
+        told += watch.look([replace(LAG, seconds=0.0)], {"count": {"lag": lag}}, float(now))
+        assert [n.value for n in watch.firing.values()] == [lag]
+    assert [n.what for n in told] == ["firing"]
+
+
+def test_what_fires_does_so_while_its_measure_is_not_known() -> None:
+    watch, rule = AlertWatch(), replace(LAG, seconds=10.0)
+    watch.look([rule], {"a": {"lag": 500.0}}, 0.0)
+    assert watch.look([rule], {"a": {"failures": 1.0}}, 11.0) == []
+    assert [n.what for n in watch.look([rule], {"a": {"lag": 700.0}}, 12.0)] == ["firing"]
+    for now in range(13, 500):
+        assert watch.look([rule], {"a": {"failures": 1.0}}, float(now)) == [], "its driver is started anew"
+    over = watch.look([rule], {"a": {}}, 501.0)
+    assert [str(n) for n in over] == ["resolved: behind, job a: it is watched no more (limit 100)"]
 
 
 def test_an_alert_of_a_job_that_is_gone_or_of_a_rule_that_is_gone_is_over() -> None:
@@ -51,14 +84,17 @@ def test_an_alert_of_a_job_that_is_gone_or_of_a_rule_that_is_gone_is_over() -> N
 def test_notices_of_an_alert_begin_and_end_in_turns_and_only_what_lasted_begins(
     looks: list[tuple[float, bool]],
 ) -> None:
-    watch, now, since, told = AlertWatch(), 0.0, None, []
+    watch, now, since, low, told = AlertWatch(), 0.0, None, 0.0, []
+    is_firing = False
     for wait, is_high in looks:
         now += wait
         since = (now if since is None else since) if is_high else None
+        low = 0.0 if is_high else low or now
+        is_firing = (since is not None and now - since >= 30.0) or (is_firing and not (low and now - low >= CALM))
         for notice in watch.look([LAG], {"a": {"lag": 101.0 if is_high else 100.0}}, now):
             told.append(notice.what)
-            assert notice.what == "resolved" or (since is not None and now - since >= 30.0)
-        assert (("behind", "a") in watch.firing) == (since is not None and now - since >= 30.0)
+            assert (since is not None and now - since >= 30.0) if notice.what == "firing" else now - low >= CALM
+        assert (("behind", "a") in watch.firing) == is_firing
     assert told == ["firing", "resolved"] * (len(told) // 2) + ["firing"] * (len(told) % 2)
 
 
@@ -110,6 +146,7 @@ def test_measures_of_a_job() -> None:
     held = measures_of(replace(state, course=Course("held", 1, failures=5)), None, 0.0)
     assert held == {"failures": 5.0}
     assert measures_of(replace(state, job=JOB.wished("paused")), None, 0.0) == {}
+    assert measures_of(replace(state, course=Course("finished", 1)), recent, 1_000.0) == {}
 
 
 @contextmanager
@@ -163,22 +200,31 @@ class Mailbox(socketserver.StreamRequestHandler):
             self.wfile.write(b"221 bye\r\n" if line.upper() == "QUIT" else b"250 ok\r\n")
 
 
-def test_people_are_told_by_http_and_by_mail_and_tried_again(manager: Manager) -> None:
-    with socketserver.TCPServer(("127.0.0.1", 0), Mailbox) as smtp, receiving(failures=2) as (url, got):
-        smtp.mails = []  # type: ignore[attr-defined]
+@contextmanager
+def mailing() -> Iterator[tuple[MailServer, list[str]]]:
+    """A mail server, and what it was given."""
+    with socketserver.TCPServer(("127.0.0.1", 0), Mailbox) as smtp:
+        mails: list[str] = []
+        smtp.mails = mails  # type: ignore[attr-defined]
         thread = threading.Thread(target=smtp.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
-        mail = MailServer.of(f"127.0.0.1:{smtp.server_address[1]}", "jobs@example.org")
-        center = AlertCenter(manager, Notifier(replace(mail, pause=0.01), frozenset({"127.0.0.1"})))
+        try:
+            made = MailServer.of(f"127.0.0.1:{smtp.server_address[1]}", "jobs@example.org")
+            yield replace(made, pause=0.01), mails
+        finally:
+            smtp.shutdown()
+            thread.join()
+
+
+def test_people_are_told_by_http_and_by_mail_and_tried_again(manager: Manager) -> None:
+    with mailing() as (mail, mails), receiving(failures=2) as (url, got):
+        center = AlertCenter(manager, Notifier(mail, frozenset({"127.0.0.1"})))
         center.put(
             AlertRule("full", "disk", 0.0, to=("log", url, "mailto:ada@example.org"), severity="critical"), "root"
         )
         assert [n.job for n in center.look(10.0)] == [""]
         assert center.look(11.0) == []
-        mails: list[str] = smtp.mails  # type: ignore[attr-defined]
         wait_until(lambda: len(got) == 1 and len(mails) == 1)
-        smtp.shutdown()
-        thread.join()
     assert (got[0]["rule"], got[0]["what"], got[0]["severity"]) == ("full", "firing", "critical")
     assert "the disk is" in got[0]["text"]
     assert "To: ada@example.org" in mails[0]
@@ -188,6 +234,22 @@ def test_people_are_told_by_http_and_by_mail_and_tried_again(manager: Manager) -
     assert [n.what for n in center.look(12.0)] == ["resolved"]
     with pytest.raises(UnknownName, match="there is no alert 'full'"):
         center.remove("full", "root")
+
+
+def test_what_is_to_be_mailed_to_somebody_at_once_is_one_mail() -> None:
+    with mailing() as (mail, mails):
+        notifier, watch = Notifier(mail), AlertWatch()
+        rule = replace(LAG, seconds=0.0, to=("mailto:ada@example.org",))
+        rules = [rule, replace(rule, name="stuck", measure="silence")]
+        jobs = {f"job-{n:03}": {"lag": 500.0, "silence": 900.0} for n in range(200)}
+        notifier.tell(rules, watch.look(rules, jobs, 0.0))  # type: ignore[arg-type]
+        wait_until(lambda: len(mails) == 1)
+        notifier.tell(rules, watch.look(rules, {}, 1.0)[:1])
+        wait_until(lambda: len(mails) == 2)
+    assert "Subject: [penstock] 400 firing: behind, stuck" in mails[0]
+    assert all(f"job {name}: 500 records wait" in mails[0] for name in jobs)
+    assert "Subject: [penstock] resolved: behind job-000" in mails[1]
+    assert all(f"\n{header}: " in mails[1] for header in ("Date", "Message-ID"))
 
 
 def test_a_target_that_never_answers_ends_nothing(manager: Manager, caplog: pytest.LogCaptureFixture) -> None:

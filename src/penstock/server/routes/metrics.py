@@ -130,7 +130,7 @@ Value = Callable[[JobState], float]
 GAUGES: tuple[tuple[str, str, Callable[[JobState], float | None]], ...] = (
     ("penstock_job_up", "1 while the job has a driver that runs", lambda s: float(s.phase == "running")),
     ("penstock_job_failures", "Failures in a row", lambda s: s.course.failures),
-    ("penstock_job_last_batch_timestamp", "When the last batch ended (Unix)", _finished),
+    ("penstock_job_last_batch_timestamp_seconds", "When the last batch ended (Unix)", _finished),
     ("penstock_job_batch_seconds", "Time of the last batch", lambda s: _last(s).get("seconds", 0.0)),
     ("penstock_job_state_entries", "Entries of state that its steps keep", lambda s: _total(s, "measured", "kept")),
     ("penstock_job_state_bytes", "Bytes of state that its steps keep", lambda s: _total(s, "measured", "bytes")),

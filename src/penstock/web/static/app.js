@@ -1,6 +1,7 @@
 // The console: who is signed in, which page is shown.
 import { h, fill } from "./lib/dom.js";
-import { get, post, remove, whenSignedOut } from "./lib/api.js";
+import { get, post, remove, whenAway, whenSignedOut } from "./lib/api.js";
+import { moment, now, zone } from "./lib/clock.js";
 import { confirmed, notice } from "./lib/ui.js";
 
 const PAGES = [
@@ -23,15 +24,16 @@ function links() {
 }
 
 function header() {
-  const here = location.hash.replace(/^#\//, "").split("/")[0].replace("jobs", "");
+  const here = location.hash.replace(/^#\//, "").split(/[/?]/)[0].replace("jobs", "");
   fill(top,
     h("a.brand", { href: "#/", "aria-label": "Penstock, all jobs" }, h("img", { src: "/icon.svg", alt: "", width: "26", height: "26" }), h("span", "Penstock")),
     h("nav.main", { "aria-label": "pages" }, links().map(([path, title]) => h("a", { href: `#/${path}`, "aria-current": here === path ? "page" : null }, title))),
     h("div.spacer"),
-    h("span.who", { title: `signed in as ${me.owner}` }, `${me.owner} · ${me.role}`),
+    h("span.who", { title: "the zone of all times on these pages" }, zone()), h("span.who", { title: `signed in as ${me.owner}` }, `${me.owner} · ${me.role}`),
     h("button.plain", { type: "button", onclick: theme, title: "Dark or light", "aria-label": "switch between dark and light" }, "◐"),
     h("button.plain", { type: "button", onclick: keys, title: "Keys", "aria-label": "show keys" }, "?"),
     h("button.plain", { type: "button", onclick: signOut, title: "Sign out" }, "Sign out"));
+  top.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
 }
 
 function theme() {
@@ -67,8 +69,13 @@ function signIn(message = "") {
   get("/oidc").then(({ provider }) => provider && said.before(h("p", "Or ", h("a", { href: "/api/v1/oidc/start" }, `sign in with ${provider}`)))).catch(() => {});
 }
 
+// A part of an address as it is meant; one that was typed wrong, as it is.
+function plain(part) {
+  try { return decodeURIComponent(part); } catch { return part; }
+}
+
 async function route() {
-  const path = decodeURI(location.hash.replace(/^#/, "")) || "/";
+  const [path, asked = ""] = (location.hash.replace(/^#/, "") || "/").split("?", 2);
   const link = path.match(/^\/sign-in\/([\w-]+)$/);
   if (link) {
     history.replaceState(null, "", "#/");
@@ -88,7 +95,7 @@ async function route() {
     leave = () => {};
     const page = await load();
     if (mine !== turn) return undefined;
-    const params = Object.fromEntries(names.map((name, at) => [name, found[at + 1] && decodeURIComponent(found[at + 1])]));
+    const params = { ...Object.fromEntries(names.map((name, at) => [name, found[at + 1] && plain(found[at + 1])])), query: new URLSearchParams(asked) };
     const root = h("div.page");
     fill(main, root);
     scrollTo(0, 0);
@@ -110,6 +117,11 @@ whenSignedOut(() => {
   const message = me ? "Your session has ended." : "";
   me = null;
   if (!location.hash.startsWith("#/sign-in/")) signIn(message);
+});
+whenAway((isAway) => {
+  const said = document.getElementById("away");
+  said.hidden = !isAway;
+  fill(said, isAway && `The server does not answer since ${moment(now()).slice(11)}. What is shown is from before; the page goes on by itself when it is back.`);
 });
 addEventListener("hashchange", route);
 addEventListener("keydown", (event) => {

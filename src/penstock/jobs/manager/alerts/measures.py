@@ -15,7 +15,7 @@ STRETCH = 300.0
 
 def measures_of(state: JobState, recent: Point | None, now: float) -> dict[Measure, float]:
     """The measures of a job; `recent` is what it did in the last five minutes."""
-    if state.job.wish != "running":
+    if state.job.wish != "running" or state.phase == "finished":
         return {}
     made: dict[Measure, float] = {"failures": float(max(state.course.failures, state.course.phase == "held"))}
     waiting = _waiting(state)

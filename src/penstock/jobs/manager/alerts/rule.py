@@ -17,6 +17,7 @@ MEASURES: tuple[Measure, ...] = get_args(Measure)
 Severity = Literal["info", "warning", "critical"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 LOG = "log"
+MAIL = "mailto:"
 MOST_RULES = 1_000
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}@[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
@@ -86,8 +87,8 @@ def _check_target(name: str, target: str) -> None:
     expected = f"alert {name!r}: expected log, http://..., https://... or mailto:ADDRESS"
     if target == LOG:
         return
-    if target.startswith("mailto:"):
-        if not ADDRESS.fullmatch(target.removeprefix("mailto:")):
+    if target.startswith(MAIL):
+        if not ADDRESS.fullmatch(target.removeprefix(MAIL)):
             raise OptionError(f"{expected}, got an address that is none")
         return
     try:

@@ -1,11 +1,12 @@
 // Charts over time, drawn by uPlot; the colours tell apart for the colour-blind (Okabe and Ito).
 import { css, h, text } from "./dom.js";
-import { number } from "./format.js";
+import { bytes, number } from "./format.js";
 
+const BINARY = Array.from({ length: 50 }, (_, at) => 2 ** at);
 const two = (n) => String(n).padStart(2, "0");
 function clock(at, step) {
   const d = new Date(at * 1000), time = `${two(d.getHours())}:${two(d.getMinutes())}`;
-  if (step >= 86400) return `${d.getDate()}.${d.getMonth() + 1}.`;
+  if (step >= 86400) return `${two(d.getMonth() + 1)}-${two(d.getDate())}`;
   return step < 60 ? `${time}:${two(d.getSeconds())}` : time;
 }
 
@@ -27,7 +28,7 @@ export function chart(title, { series, stacked = false, unit = number, height = 
       scales: { x: { time: true }, y: { range: (u, low, high) => [Math.min(low ?? 0, 0), (high > 0 ? high : 1) * 1.08] } },
       axes: [
         { stroke: colour("--ink-2"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") }, font: "11px system-ui", space: 70, size: 28, values: (u, ticks, axis, space, step) => ticks.map((t) => clock(t, step)) },
-        { stroke: colour("--ink-2"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui", size: 58, values: (u, ticks) => ticks.map((v) => unit(v)) },
+        { stroke: colour("--ink-2"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui", size: 58, incrs: unit === bytes ? BINARY : undefined, values: (u, ticks) => ticks.map((v) => unit(v)) },
       ],
       series: [{ label: "time" }, ...shown.map(([label, c], at) => ({
         label, stroke: colour(c), width: 1.6, fill: fills[at], points: { show: false }, spanGaps: false,

@@ -1,4 +1,6 @@
 // Numbers, times and sizes as people read them.
+import { now } from "./clock.js";
+
 export function number(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
@@ -38,7 +40,7 @@ export function span(value) {
   return `${Math.floor(value / size)} ${unit}${rest ? ` ${rest} ${next[0]}` : ""}`;
 }
 
-export const ago = (time) => (time ? span(Math.max(Date.now() / 1000 - time, 0)) : "–");
+export const ago = (time) => (time ? span(Math.max(now() - time, 0)) : "–");
 
 export function bytes(value) {
   if (value === null || value === undefined) return "–";
@@ -46,12 +48,6 @@ export function bytes(value) {
   let at = 0;
   while (value >= 1024 && at < units.length - 1) { value /= 1024; at += 1; }
   return `${value >= 10 || at === 0 ? Math.round(value) : value.toFixed(1)} ${units[at]}`;
-}
-
-export function moment(time) {
-  const at = new Date(time * 1000);
-  const two = (n) => String(n).padStart(2, "0");
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
 export const UNITS = { records: "records", files: "files", bytes: "bytes" };

@@ -76,6 +76,18 @@ function shade(share, dark) {
   return [`rgb(${mixed.join(",")})`, light ? "#0d1b2a" : "#ffffff"];
 }
 
+// A name in so much room: what is left out is in its middle, since names often differ at their ends.
+const pen = document.createElement("canvas").getContext("2d");
+export function fitted(value, font, room) {
+  pen.font = font;
+  let kept = value.length, made = value;
+  while (kept > 2 && pen.measureText(made).width > room) {
+    kept -= 1;
+    made = `${value.slice(0, Math.ceil(kept / 2))}…${value.slice(value.length - Math.floor(kept / 2))}`;
+  }
+  return made;
+}
+
 export function graph({ onstep, onedge }) {
   const view = s("g"), svg = s("svg.graph", { role: "group", "aria-label": "the steps of the flow" }, s("defs", s("marker", { id: "arrow", viewBox: "0 0 10 10", refX: "9", refY: "5", markerWidth: "7", markerHeight: "7", orient: "auto-start-reverse", markerUnits: "userSpaceOnUse" }, s("path.arrow-head", { d: "M0 0L10 5L0 10z" }))), view);
   const node = h("div.graph-box", svg);
@@ -135,13 +147,13 @@ export function graph({ onstep, onedge }) {
   }
 
   function drawStep(step, at) {
-    const short = (value, most) => (value.length > most ? `${value.slice(0, most - 1)}…` : value);
-    const box_ = s("rect.box", { width: WIDE, height: HIGH, rx: 9 }), figure = s("text.figure", { x: 12, y: 54 }), side = s("text.figure.side", { x: WIDE - 12, y: 54, "text-anchor": "end" });
+    const face = getComputedStyle(node).fontFamily || "system-ui", room = WIDE - 24;
+    const title = s("title", step.name), box_ = s("rect.box", { width: WIDE, height: HIGH, rx: 9 }), figure = s("text.figure", { x: 12, y: 54 }), side = s("text.figure.side", { x: WIDE - 12, y: 54, "text-anchor": "end" });
     const runs = Object.entries(RUNS).find(([word]) => step.runs.startsWith(word))?.[1] || step.runs;
     const open = () => { choose(step.name); onstep(step); };
     const group = s("g.step", { transform: `translate(${at.x - WIDE / 2},${at.y - HIGH / 2})`, tabindex: "0", role: "button", onclick: open, onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(); } } },
-      s("title", `${step.name}: ${step.kind}, ${step.runs}`), box_, s("text.step-name", { x: 12, y: 21 }, short(step.name, 20)), s("text.step-kind", { x: 12, y: 37 }, short(`${step.kind === runs ? runs : `${step.kind} · ${runs}`}${step.runs.includes("+state") ? " · state" : ""}`, 30)), figure, side);
-    steps.set(step.name, { group, box: box_, figure, side, step });
+      title, box_, s("text.step-name", { x: 12, y: 21 }, fitted(step.name, `650 13px ${face}`, room)), s("text.step-kind", { x: 12, y: 37 }, fitted(`${step.kind === runs ? runs : `${step.kind} · ${runs}`}${step.runs.includes("+state") ? " · state" : ""}`, `10.5px ${face}`, room)), figure, side);
+    steps.set(step.name, { group, title, box: box_, figure, side, step });
     view.append(group);
   }
 
@@ -161,13 +173,14 @@ export function graph({ onstep, onedge }) {
     }
     const values = new Map([...figures].map(([name, each]) => [name, value(each)]));
     const top = Math.max(...values.values(), 1e-9);
-    for (const [name, { box: rect, figure, side, group }] of steps) {
+    for (const [name, { box: rect, figure, side, group, title, step }] of steps) {
       const share = measure === "busy" ? Math.min(values.get(name), 1) : measure === "ratio" ? Math.min(values.get(name) / 2, 1) : Math.log1p(values.get(name)) / Math.log1p(top);
       const [colour, ink] = shade(values.get(name) > 0 ? Math.max(share, 0.06) : 0, dark);
       rect.style.setProperty("fill", colour);
       group.style.setProperty("--step-ink", ink);
       const f = figures.get(name);
       text(figure, Object.keys(rates).length ? unit(values.get(name)) : "");
+      text(title, [`${name}: ${step.kind}`, step.runs, figure.textContent && `${MEASURES[measure][0].toLowerCase()} ${figure.textContent}`, (f.dead || f.skipped) && "puts records aside"].filter(Boolean).join(", "));
       text(side, measure === "rate" && f.in !== undefined && f.out !== undefined ? `in ${number(f.in)}/s` : measure !== "rate" && f.out !== undefined ? `out ${number(f.out)}/s` : "");
       const hurt = (f.dead || 0) + (f.skipped || 0);
       group.classList.toggle("hurt", hurt > 0);

@@ -1,13 +1,14 @@
 // Alerts: what fires, the rules, and silence.
 import { h, text } from "../lib/dom.js";
 import { get, post, remove, replace, seg } from "../lib/api.js";
-import { ago, moment, number, span } from "../lib/format.js";
+import { moment, now } from "../lib/clock.js";
+import { ago, number, span } from "../lib/format.js";
 import { badge, confirmed, notice, table, tile } from "../lib/ui.js";
 
 const MEASURES = { lag: ["records that wait", ""], failures: ["failures in a row", ""], silence: ["seconds without a batch", " s"], late: ["late records", " %"], dead: ["dead letters", " %"], disk: ["disk used", " %"] };
 const SILENCES = [["3600", "for an hour"], ["14400", "for four hours"], ["86400", "for a day"], ["604800", "for a week"]];
 const GRAVE = { critical: "hurt", warning: "soon", info: "rest" };
-const isSilent = (rule) => rule.silent_until > Date.now() / 1000;
+const isSilent = (rule) => rule.silent_until > now();
 
 export function show(root, _, me) {
   document.title = "Alerts · Penstock";

@@ -1,7 +1,7 @@
 // Who changed what.
 import { h } from "../lib/dom.js";
 import { get, query } from "../lib/api.js";
-import { moment } from "../lib/format.js";
+import { moment } from "../lib/clock.js";
 import { table } from "../lib/ui.js";
 
 export function show(root) {

@@ -1,6 +1,6 @@
 // The figures of a job over time.
 import { h } from "../lib/dom.js";
-import { get, query } from "../lib/api.js";
+import { get, query, seg } from "../lib/api.js";
 import { bytes, number, seconds } from "../lib/format.js";
 import { chart, COLOURS } from "../lib/chart.js";
 
@@ -28,8 +28,16 @@ export function drawHistory({ times, figures }, charts) {
   charts.lost?.set(lost.length ? times : [], lost.map(([name]) => per(name, spans)), lost);
 }
 
+// How long batches took, of so many of them: the mean of each point counts as often as it has batches.
+function batchTimes({ batches = [], ...figures }) {
+  const means = batches.map((many, at) => [many && PHASES.reduce((sum, [name]) => sum + (figures[`phase:${name}`]?.[at] || 0), 0) / many, many]).filter(([, many]) => many > 0).sort((a, b) => a[0] - b[0]);
+  const all = means.reduce((sum, [, many]) => sum + many, 0);
+  const at = (share) => { let seen = 0; return means.find(([, many]) => { seen += many; return seen >= share * all; })[0]; };
+  return all ? [`a batch takes ${[0.5, 0.95, 0.99].map((share) => `${seconds(at(share))} (p${share * 100})`).join(", ")}`] : [];
+}
+
 export function chartsTab(root, context) {
-  let span = "5m", timer = 0, ended = false;
+  let span = SPANS.some(([value]) => value === context.rest) ? context.rest : "5m", timer = 0, ended = false;
   const group = `job ${context.name}`;
   const charts = {
     rows: chart("Records a second", { series: [["records", "--c-blue"]], group }),
@@ -44,7 +52,7 @@ export function chartsTab(root, context) {
     timers: chart("Entries kept, timers", { series: [["entries kept", "--c-blue"], ["timers", "--c-orange"]], group }),
   };
   const about = h("p.muted");
-  const chips = SPANS.map(([value, word]) => h("button.chip", { type: "button", "aria-pressed": String(value === span), onclick: (event) => { span = value; chips.forEach((c) => c.setAttribute("aria-pressed", String(c === event.currentTarget))); load(); } }, word));
+  const chips = SPANS.map(([value, word]) => h("button.chip", { type: "button", "aria-pressed": String(value === span), onclick: (event) => { span = value; history.replaceState(null, "", `#/jobs/${seg(context.name)}/charts/${value}`); chips.forEach((c) => c.setAttribute("aria-pressed", String(c === event.currentTarget))); load(); } }, word));
   root.append(h("div.row.tools", h("div.chips", { role: "group", "aria-label": "time" }, chips), about), h("div.charts", Object.values(charts).map((each) => each.node)));
 
   async function load() {
@@ -54,7 +62,7 @@ export function chartsTab(root, context) {
     if (found) draw(found);
     timer = setTimeout(load, SPANS.find(([value]) => value === span)[2] * 1000);
   }
-  const draw = (found) => { drawHistory(found, charts); about.textContent = `${found.times.length} points of ${found.width} s`; };
+  const draw = (found) => { drawHistory(found, charts); about.textContent = [`${found.times.length} points of ${found.width} s`, ...batchTimes(found.figures)].join(" · "); };
   load();
   return () => { ended = true; clearTimeout(timer); Object.values(charts).forEach((each) => each.close()); };
 }

@@ -1,6 +1,7 @@
 // The dead letters of a job: cause, record, traceback; replay and drop.
 import { fill, h, text } from "../lib/dom.js";
 import { get, post, query, replace, seg } from "../lib/api.js";
+import { written } from "../lib/clock.js";
 import { whole } from "../lib/format.js";
 import { badge, confirmed, notice, table } from "../lib/ui.js";
 
@@ -13,7 +14,7 @@ export function deadLettersTab(root, context) {
   const all = h("input", { type: "checkbox", id: "all", onchange: () => { chosen = all.checked ? new Set(found.map((d) => d.id)) : new Set(); draw(); } });
   const list = table({ label: "dead letters", empty: "No dead letters.", key: (d) => d.id, onrow: show, columns: [
     { title: "", say: "choose", cell: (d, cell) => { let box = cell.firstChild; if (!box) { box = h("input", { type: "checkbox", "aria-label": `choose ${d.id}`, onchange: (event) => { if (event.target.checked) chosen.add(d.id); else chosen.delete(d.id); draw(); } }); cell.append(box); } box.checked = chosen.has(d.id); } },
-    { title: "When", cell: (d) => String(d.time).slice(0, 19).replace("T", " ") },
+    { title: "When", cell: (d) => written(d.time) },
     { title: "Step", cell: (d) => d.step },
     { title: "Cause", class: "note", cell: (d, cell) => (cell.firstChild ? undefined : h("button.plain.link", { type: "button", onclick: () => show(d) }, String(d.cause).slice(0, 160))) },
     { title: "Record", class: "note", cell: (d) => String(d.record).slice(0, 160) },
@@ -25,7 +26,7 @@ export function deadLettersTab(root, context) {
   function show(d) {
     shownId = d.id;
     details.hidden = false;
-    fill(details, h("h2", String(d.cause).slice(0, 300)), h("dl.facts", [["id", d.id], ["step", d.step], ["when", d.time], ["position", d.position], ["record", d.record]].map(([name, value]) => [h("dt", name), h("dd", h("code", value))])),
+    fill(details, h("h2", String(d.cause).slice(0, 300)), h("dl.facts", [["id", d.id], ["step", d.step], ["when", written(d.time)], ["position", d.position], ["record", d.record]].map(([name, value]) => [h("dt", name), h("dd", h("code", value))])),
       h("h3", "Payload"), h("pre.trace", { tabindex: "0", "aria-label": "payload" }, JSON.stringify(d.payload, null, 2)), editing(d),
       d.traceback && [h("h3", "Traceback"), h("pre.trace", { tabindex: "0", "aria-label": "traceback" }, d.traceback)]);
     details.scrollIntoView({ block: "nearest" });
@@ -74,7 +75,7 @@ export function deadLettersTab(root, context) {
       text(about, `${found.length} of ${whole(names.reduce((sum, [, many]) => sum + many, 0))}`);
       draw();
       if (context.rest && !shownId) { const wanted = found.find((d) => d.id === context.rest); if (wanted) show(wanted); }
-    } catch (error) { if (!ended) fill(root, h("p.empty", error.message)); ended = true; }
+    } catch (error) { if (!ended) text(about, error.message); }
   }
   load();
   const timer = setInterval(() => { if (!ended && !chosen.size) load(); }, 5000);

@@ -1,7 +1,8 @@
 // What ended a job last, with the user's own traceback; and what happened to it.
 import { fill, h } from "../lib/dom.js";
 import { get, post, query } from "../lib/api.js";
-import { ago, moment } from "../lib/format.js";
+import { moment } from "../lib/clock.js";
+import { ago } from "../lib/format.js";
 import { copied, table } from "../lib/ui.js";
 
 export function failureTab(root, context) {

@@ -1,6 +1,7 @@
 // What the driver of a job prints.
 import { fill, h, text } from "../lib/dom.js";
-import { get, getText, query, replace } from "../lib/api.js";
+import { written } from "../lib/clock.js";
+import { get, getText, query, replace, seg } from "../lib/api.js";
 import { notice } from "../lib/ui.js";
 
 const LEVELS = { debug: 0, info: 1, warning: 2, error: 3, critical: 3 };
@@ -17,13 +18,14 @@ function row(line) {
   const found = parsed(line);
   if (!found) return h("li.line.raw", line);
   const { time = "", level = "info", event, traceback, ...rest } = found;
-  const about = Object.entries(rest).map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ");
-  return h(`li.line.${LEVELS[level] >= 3 ? "error" : LEVELS[level] === 2 ? "warn" : "info"}`, h("span.time", String(time).slice(11, 23)), h("span.level", level), h("span.event", event), h("span.about", about), traceback && h("pre", traceback));
+  if (traceback && typeof rest.message === "string") [rest.message] = rest.message.split("\n", 1); // the traceback stands below
+  const about = Object.entries(rest).filter(([, value]) => value !== "").map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ");
+  return h(`li.line.${LEVELS[level] >= 3 ? "error" : LEVELS[level] === 2 ? "warn" : "info"}`, h("span.time", { title: time }, time ? `${written(time).slice(11)}${String(time).slice(19, 23)}` : ""), h("span.level", level), h("span.event", event), h("span.about", about), traceback && h("pre", traceback));
 }
 
 export function logsTab(root, context) {
   let timer = 0, ended = false, before = null;
-  const search = h("input", { type: "search", placeholder: "text in a line   ( / )", "aria-label": "search the log", oninput: () => load() });
+  const search = h("input", { type: "search", placeholder: "text in a line   ( / )", "aria-label": "search the log", value: context.rest || "", oninput: () => { history.replaceState(null, "", `#/jobs/${seg(context.name)}/logs${search.value ? `/${seg(search.value)}` : ""}`); load(); } });
   const level = h("select", { id: "level", onchange: () => load() }, [["0", "all"], ["2", "warnings and errors"], ["3", "errors"]].map(([value, word]) => h("option", { value }, word)));
   const batches = h("input", { type: "checkbox", id: "batches", onchange: () => load() });
   const follow = h("input", { type: "checkbox", id: "follow", checked: true });

@@ -1,6 +1,7 @@
 // The rules, patterns and standing queries of a job, with their runs; those who may change them.
 import { fill, h, text } from "../lib/dom.js";
 import { get, post, seg } from "../lib/api.js";
+import { written } from "../lib/clock.js";
 import { ago, bytes, number, whole } from "../lib/format.js";
 import { badge, confirmed, notice, table } from "../lib/ui.js";
 import { ofStep } from "../lib/graph.js";
@@ -40,11 +41,11 @@ function box(root, first, context, reload) {
     { title: isQueries ? "Query" : first.kind === "rules" ? "Rule" : "Pattern", class: "name", sort: (r) => r.rule, first: true, cell: (r) => r.rule },
     { title: "State", cell: (r) => (r.status ? badge(r.status.status, r.status.status === "standing" ? "go" : "rest") : badge(r.enabled ? "enabled" : "disabled", r.enabled ? "go" : "rest")) },
     { title: "Version", right: true, sort: (r) => r.version, cell: (r) => whole(r.version) },
-    ...(first.kind === "rules" ? [] : isQueries ? [{ title: "Fired", right: true, cell: (r) => whole(r.status?.firings) }, { title: "Rows", right: true, cell: (r) => whole(r.status?.rows) }, { title: "Last", cell: (r) => (r.status?.last || "").slice(0, 19).replace("T", " ") }]
+    ...(first.kind === "rules" ? [] : isQueries ? [{ title: "Fired", right: true, cell: (r) => whole(r.status?.firings) }, { title: "Rows", right: true, cell: (r) => whole(r.status?.rows) }, { title: "Last", cell: (r) => (r.status?.last ? written(r.status.last) : "") }]
       : [{ title: "Runs", right: true, sort: (r) => running(r) ?? -1, cell: (r) => whole(running(r)) }, { title: "Keys", right: true, cell: (r) => whole(r.runs?.keys) }, { title: "Events", right: true, cell: (r) => whole(r.runs?.events) }, { title: "State size", right: true, cell: (r) => bytes(r.runs?.bytes) }, { title: "Oldest", right: true, cell: (r) => (r.runs?.oldest ? ago(r.runs.oldest / 1e6) : "–") },
         { title: "Wait for", class: "note", cell: (r) => Object.entries(r.runs?.waiting || {}).map(([word, many]) => `${word}: ${many}`).join(", ") }]),
     { title: "Text", class: "note", cell: (r) => h("code", r.text) },
-    { title: "Changed", cell: (r) => (r.by || r.at ? `${r.by} ${String(r.at).slice(0, 19).replace("T", " ")}` : "in the flow") },
+    { title: "Changed", cell: (r) => (r.by || r.at ? `${r.by} ${r.at ? written(r.at) : ""}` : "in the flow") },
     { title: "", cell: (r, cell) => (first.changeable && context.may() ? buttons(r, cell) : "") },
   ] });
   function buttons(r, cell) {

@@ -1,13 +1,14 @@
 // The checkpoints of a job: the versions of its state as batches leave them, and the savepoints.
 import { h, text } from "../lib/dom.js";
 import { get, query } from "../lib/api.js";
-import { bytes, many, moment, seconds, whole } from "../lib/format.js";
+import { moment, written } from "../lib/clock.js";
+import { bytes, many, seconds, whole } from "../lib/format.js";
 import { spark, table } from "../lib/ui.js";
 
 export function savepointsTab(root, context) {
   let ended = false;
   const list = table({ label: "savepoints", empty: "No savepoints. The button above takes one.", key: (p) => p.savepoint, columns: [
-    { title: "Savepoint", class: "name", cell: (p) => String(p.savepoint).split("/").at(-1) }, { title: "Made", cell: (p) => p.made }, { title: "Version", right: true, cell: (p) => whole(p.version) },
+    { title: "Savepoint", class: "name", cell: (p) => String(p.savepoint).split("/").at(-1) }, { title: "Made", cell: (p) => written(p.made) }, { title: "Version", right: true, cell: (p) => whole(p.version) },
     { title: "Files", right: true, cell: (p) => whole(p.files) }, { title: "Size", right: true, cell: (p) => bytes(p.bytes) } ] });
   const versions = table({ label: "checkpoints", empty: "No batch was committed yet.", key: (c) => c.version, columns: [
     { title: "Version", right: true, cell: (c) => whole(c.version) }, { title: "When", cell: (c) => (c.time ? moment(c.time) : "–") }, { title: "After", right: true, cell: (c) => (c.after === null ? "" : seconds(c.after)) },

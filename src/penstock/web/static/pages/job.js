@@ -67,7 +67,8 @@ export function show(root, { name, tab = "flow", rest }, me) {
     h("div.tiles.small", Object.values(tiles).map((each) => each.node)),
     bar, body);
   const shownTab = TABS.some(([each]) => each === tab) ? tab : "flow";
-  const drawTabs = (plan) => fill(bar, tabs(TABS.filter(([each, , , has]) => !has || each === shownTab || has(plan)), shownTab, (each) => `#/jobs/${seg(name)}${each === "flow" ? "" : `/${each}`}`));
+  const fillTabs = (plan) => fill(bar, tabs(TABS.filter(([each, , , has]) => !has || each === shownTab || has(plan)), shownTab, (each) => `#/jobs/${seg(name)}${each === "flow" ? "" : `/${each}`}`));
+  const drawTabs = (plan) => { fillTabs(plan); bar.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" }); };
   drawTabs({});
   get(`${path}/plan`).then(drawTabs).catch(() => {});
   let key = "", state = { job: null, rates: {}, totals: {}, watermarks: {}, runs: {} };
@@ -99,7 +100,15 @@ export function show(root, { name, tab = "flow", rest }, me) {
   const [, , load] = TABS.find(([each]) => each === tab) || TABS[0];
   let endTab = () => {}, isGone = false;
   load().then((make) => { if (!isGone) endTab = make(body, context) || (() => {}); });
-  get(path).then((job) => draw({ job, rates: {}, totals: {}, watermarks: {} })).catch((error) => fill(root, h("section.card.narrow", h("h1", "No such job"), h("p", error.message), h("a", { href: "#/" }, "All jobs"))));
+  let retry = 0;
+  const first = () => get(path).then((job) => { if (!isGone && !state.job) draw({ job, rates: {}, totals: {}, watermarks: {} }); }).catch((error) => {
+    if (isGone || error.status === 401) return;
+    if (error.status === 404) { fill(root, h("section.card.narrow", h("h1", "No such job"), h("p", error.message), h("a", { href: "#/" }, "All jobs"))); return; }
+    if (!head.firstChild) fill(head, h("h1", name));
+    text(said, error.message);
+    retry = setTimeout(first, 3000);
+  });
+  first();
   const endStream = follow(`/live/jobs/${seg(name)}`, "job", draw, (word) => { live.className = `live ${word}`; text(live, word === "live" ? "live" : "reconnecting"); });
-  return () => { isGone = true; endTab(); endStream(); listeners.clear(); };
+  return () => { isGone = true; clearTimeout(retry); endTab(); endStream(); listeners.clear(); };
 }

@@ -1,7 +1,7 @@
 // Tokens: who may speak to the server, in which role, for how long.
 import { fill, h } from "../lib/dom.js";
 import { get, post, remove, seg } from "../lib/api.js";
-import { moment } from "../lib/format.js";
+import { moment, now } from "../lib/clock.js";
 import { badge, confirmed, copied, notice, table } from "../lib/ui.js";
 
 const ENDS = [["", "never"], ["3600", "in an hour"], ["86400", "in a day"], ["2592000", "in 30 days"], ["31536000", "in a year"]];
@@ -12,7 +12,7 @@ export function show(root) {
   const role = h("select", { id: "role" }, ["viewer", "operator", "developer", "admin"].map((word) => h("option", { value: word }, word)));
   const ends = h("select", { id: "ends" }, ENDS.map(([value, word]) => h("option", { value }, word)));
   const shown = h("div");
-  const state = (t) => (t.revoked ? "revoked" : t.expires && t.expires < Date.now() / 1000 ? "ended" : "holds");
+  const state = (t) => (t.revoked ? "revoked" : t.expires && t.expires < now() ? "ended" : "holds");
   const list = table({ label: "tokens", empty: "No tokens.", key: (t) => `${t.id} ${state(t)} ${t.used}`, columns: [
     { title: "Token", cell: (t) => t.id }, { title: "Owner", sort: (t) => t.owner, cell: (t) => t.owner }, { title: "Role", sort: (t) => t.role, cell: (t) => badge(t.role) },
     { title: "Made", cell: (t) => moment(t.created) }, { title: "Used", cell: (t) => (t.used ? moment(t.used) : "never") }, { title: "Ends", cell: (t) => (t.expires ? moment(t.expires) : "never") }, { title: "State", cell: (t) => badge(state(t), state(t) === "holds" ? "go" : "rest") },

@@ -1,7 +1,8 @@
 // The topics that jobs read and write: offsets, sizes, lag; the newest records, with a filter; a record by hand.
 import { fill, h, text } from "../lib/dom.js";
 import { get, post, query, seg } from "../lib/api.js";
-import { bytes, moment, number, whole } from "../lib/format.js";
+import { moment } from "../lib/clock.js";
+import { bytes, number, whole } from "../lib/format.js";
 import { badge, notice, table } from "../lib/ui.js";
 
 const lagOf = (topic) => topic.groups.reduce((sum, g) => sum + g.lag, 0);
@@ -68,7 +69,7 @@ function one(root, log, topic, me) {
     const parsed = rows.map((r) => { try { const v = JSON.parse(r.value); return v && typeof v === "object" && !Array.isArray(v) ? v : null; } catch { return null; } });
     const names = [...new Set(parsed.flatMap((v) => (v ? Object.keys(v) : [])))].slice(0, 12);
     const cells = (r, v) => (v ? names.map((name) => h("td", v[name] === undefined ? "" : typeof v[name] === "object" ? JSON.stringify(v[name]) : String(v[name]))) : [h("td", { colspan: String(Math.max(names.length, 1)) }, r.value ?? "(deleted)")]);
-    fill(records, rows.length === 0 ? h("p.empty", "No records.") : h("div.table-box.plain-table", { tabindex: "0", role: "region", "aria-label": "records" }, h("table", h("thead", h("tr", ["When", "At", "Key", ...(names.length ? names : ["Value"])].map((name) => h("th", { scope: "col" }, name)))), h("tbody", rows.map((r, at) => h("tr", h("td", moment(r.timestamp / 1000).slice(11)), h("td", `${r.partition}:${r.offset}`), h("td", r.key ?? ""), cells(r, parsed[at])))))));
+    fill(records, rows.length === 0 ? h("p.empty", "No records.") : h("div.table-box.plain-table", { tabindex: "0", role: "region", "aria-label": "records" }, h("table", h("thead", h("tr", ["When", "At", "Key", ...(names.length ? names : ["Value"])].map((name) => h("th", { scope: "col" }, name)))), h("tbody", rows.map((r, at) => h("tr", h("td", moment(r.timestamp / 1000)), h("td", `${r.partition}:${r.offset}`), h("td", r.key ?? ""), cells(r, parsed[at])))))));
   }
   async function send(event) {
     event.preventDefault();
