@@ -105,12 +105,14 @@ class KafkaLedger:
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:
-        """A reader of our partition. It asks often and gives the partition up afterwards: between batches it does not ask at all."""
+        """A reader of our partition. It asks often and gives the partition up afterwards: between batches it does not ask at all.
+
+        Where its place is gone it begins anew: the default is to go on at the end, past lines that were not read.
+        """
         kafka = confluent()
         if self._consumer is None:
             own = {"group.id": "penstock-ledger", "enable.auto.commit": False, "isolation.level": "read_committed"}
-            own |= {"auto.offset.reset": "earliest"}  # the default is to go on at the end, past lines that were not read
-            quick = {"enable.partition.eof": True, "fetch.wait.max.ms": 5}
+            quick = {"enable.partition.eof": True, "fetch.wait.max.ms": 5, "auto.offset.reset": "earliest"}
             self._consumer = kafka.Consumer({**self.cluster.settings, **own, **quick})
         self._consumer.assign([kafka.TopicPartition(self.topic, 0, self._position)])
         try:
