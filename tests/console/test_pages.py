@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
@@ -15,6 +15,8 @@ import pytest
 from playwright.sync_api import ViewportSize
 
 from penstock.demo.job import NAME
+from penstock.graph.nodes import DEAD
+from penstock.live.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from penstock.web import FOLDER
 from tests.breadth import some_now
 from tests.console.conftest import CANARY, LETTERS, Console, Opens
@@ -202,6 +204,69 @@ def test_a_dead_letter_is_edited_before_it_goes_back(console: Console, opens: Op
     assert watched.wrong == []
 
 
+def test_dead_letters_are_shown_page_by_page(console: Console, opens: Opens) -> None:
+    watched, store = opens(), DeadLetterStore(console.manager.directory("letters").checkpoint / DEAD_LETTERS)
+    made = {"time": datetime.now(UTC), "step": "made", "payload": '{"schema": "n bigint", "record": {"n": 1}}'}
+    rows = [
+        tuple((made | {"id": f"made-{n}", "cause": f"no {n}."}).get(name, "") for name in DEAD.names)
+        for n in range(450)
+    ]
+    store.stage(rows, 999_999).commit()
+    page = watched.go(f"{console.url}/#/jobs/letters/dead-letters")
+    page.locator("#step option[value=made]").wait_for(state="attached")
+    page.select_option("#step", "made")
+    page.wait_for_selector("text=1 to 200 of 450")
+    older, newer = (page.get_by_role("button", name=word) for word in ("Older", "Newer"))
+    assert newer.is_disabled()
+    page.locator("tbody input[type=checkbox]").first.check()
+    older.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=201 to 400 of 450")
+    assert page.locator("tbody tr").count() == 200
+    assert page.locator("button.link").first.inner_text() == "no 249."
+    assert page.get_by_role("button", name="Drop").is_disabled()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=401 to 450 of 450")
+    assert page.locator("button.link").last.inner_text() == "no 0."
+    assert older.is_disabled()
+    store.drop([f"made-{n}" for n in range(50, 200)])
+    page.wait_for_selector("text=1 to 200 of 300")
+    page.get_by_label("all shown").check()
+    page.get_by_role("button", name="Drop 200").click()
+    page.locator("dialog button[type=submit]").click()
+    page.wait_for_selector("text=1 to 100 of 100")
+    assert older.is_hidden()
+    store.drop([f"made-{n}" for n in range(450)])
+    assert [wrong for wrong in watched.wrong if "422" not in wrong] == []
+
+
+def test_the_keyboard_stays_where_it_was_when_the_page_is_drawn_anew(console: Console, opens: Opens) -> None:
+    watched, client = opens(), console.client()
+    client.act("resting", "resume")
+    page = watched.go(f"{console.url}/#/jobs/resting")
+    focused = "document.activeElement.textContent"
+    page.get_by_role("button", name="Savepoint").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#dialog-field:focus")
+    client.act("resting", "pause")
+    page.wait_for_selector(".head >> text=paused")
+    page.keyboard.press("Escape")
+    assert page.evaluate(focused) == "Savepoint"
+    page.get_by_role("button", name="Resume").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Pause").wait_for()
+    wait_until(lambda: page.evaluate(focused) == "Pause")
+    page.get_by_role("button", name="Stop").focus()
+    page.keyboard.press("Enter")
+    client.act("resting", "pause")
+    page.get_by_role("button", name="Resume").wait_for(state="attached")
+    page.keyboard.press("Escape")
+    assert page.evaluate(f"document.activeElement.localName + ' ' + {focused}") not in ("body", "button Remove")
+    assert page.evaluate("document.activeElement.closest('.actions') !== null")
+    assert watched.wrong == []
+
+
 def test_rules_are_added_changed_and_removed_in_the_page(console: Console, opens: Opens) -> None:
     watched = opens()
     page = watched.go(f"{console.url}/#/jobs/rules/rules")
@@ -328,6 +393,58 @@ def test_a_flow_is_written_planned_and_submitted_in_the_page(console: Console, o
     page.locator("dialog button[type=submit]").click()
     page.wait_for_selector("h1 >> text=by-hand")
     assert console.client().job("by-hand")["owner"] == "dev"
+
+
+def test_a_flow_in_sql_is_planned_runs_and_answers(console: Console, opens: Opens) -> None:
+    watched, client = opens("developer", "dev"), console.client()
+    page = watched.go(f"{console.url}/#/submit")
+    page.fill(
+        "#text",
+        """
+        CREATE TABLE posts (author STRING, text STRING, second DOUBLE) WITH ('connector' = 'rows', 'path' = '[]');
+        CREATE TABLE out (author STRING, many BIGINT) WITH ('connector' = 'print');
+        INSERT INTO out SELECT author, count(*) AS many FROM posts GROUP BY author;
+        """,
+    )
+    run = page.get_by_role("button", name="Submit as a job")
+    page.get_by_role("button", name="See its plan").click()
+    page.wait_for_selector(".step-name >> text=posts")
+    assert "shuffle" in page.locator("section.card p.muted").inner_text()
+    page.fill("#name", "in-sql")
+    page.fill("#text", page.input_value("#text") + "-- changed")
+    assert run.is_disabled()  # what was planned is what runs
+    page.get_by_role("button", name="See its plan").click()
+    run.click()
+    page.locator("dialog button[type=submit]").click()
+    page.wait_for_selector("h1 >> text=in-sql")
+    page.wait_for_selector(".step-name >> text=posts")
+    wait_until(lambda: (client.job("in-sql")["rows"] or 0) > 0)
+    page.wait_for_selector(".head >> text=running")
+    assert watched.wrong == []
+
+
+def test_a_record_is_put_into_a_topic_and_seen_there(console: Console, opens: Opens) -> None:
+    watched = opens("operator", "op")
+    page = watched.go(f"{console.url}/#/topics")
+    page.locator("a", has_text="posts").click()
+    page.wait_for_selector("text=Newest records")
+    page.fill("#key", "by-hand")
+    page.fill("#value", json.dumps({"author": f"put {CANARY}"}))
+    page.get_by_role("button", name="Put", exact=True).click()
+    said = page.locator(".notice", has_text="put at").inner_text()
+    page.fill("#where", "author contains 'put '")
+    page.get_by_role("button", name="Look").click()
+    row = page.locator("[aria-label=records] tbody tr")
+    wait_until(lambda: row.count() == 1)
+    cells = row.locator("td").all_inner_texts()
+    assert cells[1] in said
+    assert (cells[2], cells[3]) == ("by-hand", f"put {CANARY}")
+    assert page.evaluate("window.pwned") is None
+    viewer = opens("viewer", "val")
+    viewer.go(page.url)
+    viewer.page.wait_for_selector("[aria-label=partitions] tbody tr")
+    assert viewer.page.get_by_role("button", name="Put", exact=True).count() == 0
+    assert watched.wrong == []
 
 
 def test_everything_is_reached_by_keyboard(console: Console, opens: Opens) -> None:

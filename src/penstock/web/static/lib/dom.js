@@ -40,9 +40,36 @@ export function s(name, attributes, ...children) {
   return made(node, attributes, children);
 }
 
+// What has the focus, or gets it when the dialog in front of it closes.
+let opener = null;
+const NAMED = "a[href],button,input,select,textarea,[tabindex]";
+const wordOf = (node) => node.getAttribute("aria-label") || node.id || node.textContent;
+
+// What stands in the place of a part that was replaced: the one of the same name, else one of the same kind that does no harm.
+function successor(node, gone, at) {
+  const alike = [...node.querySelectorAll(NAMED)].filter((each) => each.localName === gone.localName), safe = alike.filter((each) => !each.matches(".danger"));
+  return alike.find((each) => wordOf(each) === wordOf(gone)) || safe[Math.min(at, safe.length - 1)] || null;
+}
+
+function placeOf(node, held) {
+  if (!held || held === node || !node.contains(held)) return null;
+  return [...node.querySelectorAll(NAMED)].filter((each) => each.localName === held.localName).indexOf(held);
+}
+
+// Fills a node anew; who was on a part of it by keyboard is on its successor.
 export function fill(node, ...children) {
+  const focused = document.activeElement, at = placeOf(node, focused), from = opener, place = placeOf(node, from);
   node.replaceChildren();
-  return put(node, children);
+  put(node, children);
+  if (at !== null) successor(node, focused, at)?.focus({ preventScroll: true });
+  if (place !== null) opener = successor(node, from, place) || opener;
+  return node;
+}
+
+// Remembers what has the focus; the call that is returned gives it back, or to what stands in its place by then.
+export function heldFocus() {
+  opener = document.activeElement;
+  return () => { const held = opener; opener = null; if (held?.isConnected) held.focus({ preventScroll: true }); };
 }
 
 export function text(node, value) {

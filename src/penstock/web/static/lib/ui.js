@@ -1,5 +1,5 @@
 // Parts that all pages use: badges, tiles, tables, dialogs, notices, small charts.
-import { h, s, fill, text } from "./dom.js";
+import { h, s, fill, heldFocus, text } from "./dom.js";
 
 const SIGNS = { good: ["●", "good"], warning: ["▲", "warning"], bad: ["■", "bad"], off: ["○", "off"] };
 
@@ -32,13 +32,13 @@ export function notice(message, kind = "info") {
 export function confirmed({ title, about, action, danger = false, field = null }) {
   return new Promise((resolve) => {
     const input = field && field.options ? h("select", { id: "dialog-field", value: field.value }, field.options.map(([value, word]) => h("option", { value }, word))) : field && h("input", { id: "dialog-field", type: field.type || "text", value: field.value ?? "", min: field.min, max: field.max, placeholder: field.placeholder, pattern: field.pattern });
-    const done = (value) => { dialog.close(); dialog.remove(); resolve(value); };
+    const done = (value) => { dialog.close(); dialog.remove(); back(); resolve(value); };
     const form = h("form", { onsubmit: (event) => { event.preventDefault(); done(input ? input.value : true); } },
       h("h2", { id: "dialog-title" }, title),
       (Array.isArray(about) ? about : [about]).map((line) => h("p", line)),
       input && h("label.field", { for: "dialog-field" }, field.label, input),
       h("div.row.end", h("button", { type: "button", onclick: () => done(null) }, "Cancel"), h(`button.${danger ? "danger" : "primary"}`, { type: "submit" }, action)));
-    const dialog = h("dialog", { "aria-labelledby": "dialog-title", oncancel: (event) => { event.preventDefault(); done(null); } }, form);
+    const back = heldFocus(), dialog = h("dialog", { "aria-labelledby": "dialog-title", oncancel: (event) => { event.preventDefault(); done(null); } }, form);
     document.body.append(dialog);
     dialog.showModal();
     (input || form.querySelector("button[type=submit]")).focus();
@@ -65,7 +65,7 @@ export function table({ columns, key, empty, label, onrow }) {
     const by = columns[sorted.at]?.sort;
     const order = by ? [...found].sort((a, b) => { const x = by(a), y = by(b); return (x < y ? -1 : x > y ? 1 : 0) * (sorted.down ? -1 : 1); }) : found;
     const there = new Set(order.map(key));
-    for (const [name, row] of rows) if (!there.has(name)) { row.remove(); rows.delete(name); }
+    for (const [name, row] of rows) if (!there.has(name)) { if (row.contains(document.activeElement)) node.focus({ preventScroll: true }); row.remove(); rows.delete(name); }
     order.forEach((each, at) => {
       let row = rows.get(key(each));
       if (!row) {

@@ -5,9 +5,12 @@ import { written } from "../lib/clock.js";
 import { whole } from "../lib/format.js";
 import { badge, confirmed, notice, table } from "../lib/ui.js";
 
+const LONG = 200, DEEPEST = 10000;
+
 export function deadLettersTab(root, context) {
-  let found = [], chosen = new Set(), ended = false, shownId = "";
-  const step = h("select", { id: "step", onchange: () => load() }, h("option", { value: "" }, "all steps"));
+  let found = [], chosen = new Set(), ended = false, shownId = "", before = [], asked = 0, turning = false;
+  const step = h("select", { id: "step", onchange: () => { before = []; turning = false; turn([]); } }, h("option", { value: "" }, "all steps"));
+  const older = h("button", { type: "button", onclick: () => turn([...before, found.at(-1).id]) }, "Older"), newer = h("button", { type: "button", onclick: () => turn(before.slice(0, -1)) }, "Newer");
   const about = h("span.muted"), details = h("section.card", { hidden: true });
   const replay = h("button", { type: "button", disabled: true, onclick: () => act("replay") }, "Replay");
   const drop = h("button.danger", { type: "button", disabled: true, onclick: () => act("drop") }, "Drop");
@@ -20,7 +23,7 @@ export function deadLettersTab(root, context) {
     { title: "Record", class: "note", cell: (d) => String(d.record).slice(0, 160) },
     { title: "State", cell: (d) => (d.replayed ? badge("replayed", "go") : "") },
   ] });
-  root.append(h("div.row.tools", h("label.inline", { for: "step" }, "Step", step), h("label.inline", all, "all shown"), replay, drop, about), details, list.node);
+  root.append(h("div.row.tools", h("label.inline", { for: "step" }, "Step", step), h("label.inline", all, "all shown"), replay, drop, about, newer, older), details, list.node);
   list.node.classList.add("tall");
 
   function show(d) {
@@ -48,6 +51,28 @@ export function deadLettersTab(root, context) {
     }
     return [h("div.row", open), form];
   }
+  // Another page of the list; what was chosen on this one is let go.
+  async function turn(cursors) {
+    if (turning) return;
+    turning = true;
+    before = cursors;
+    chosen.clear();
+    all.checked = false;
+    await load();
+    turning = false;
+    list.node.scrollTop = 0;
+  }
+  function count(steps) {
+    const many = step.value ? steps[step.value] || 0 : Object.values(steps).reduce((sum, each) => sum + each, 0), first = before.length * LONG;
+    const reached = first + found.length, isDeep = reached >= DEEPEST && many > reached;
+    text(about, `${found.length ? `${whole(first + 1)} to ${whole(reached)}` : "0"} of ${whole(many)}${isDeep ? "; older ones are shown when newer ones have gone" : ""}`);
+    newer.hidden = older.hidden = first === 0 && reached >= many;
+    const isLast = found.length < LONG || reached >= Math.min(many, DEEPEST);
+    const lost = document.activeElement === (isLast ? older : first === 0 && newer);
+    newer.disabled = first === 0;
+    older.disabled = isLast;
+    if (lost) (isLast ? newer : older).focus();
+  }
   function draw() {
     list.draw(found);
     replay.disabled = drop.disabled = chosen.size === 0;
@@ -65,17 +90,22 @@ export function deadLettersTab(root, context) {
     load();
   }
   async function load() {
+    const mine = ++asked;
     try {
-      const answer = await get(`${context.path}/dead-letters?${query({ step: step.value, limit: 200 })}`);
-      if (ended) return;
+      const answer = await get(`${context.path}/dead-letters?${query({ step: step.value, after: before.at(-1), limit: LONG })}`);
+      if (ended || mine !== asked) return;
       found = answer.dead_letters;
-      const before = step.value, names = Object.entries(answer.steps);
-      fill(step, h("option", { value: "" }, "all steps"), names.map(([name, many]) => h("option", { value: name }, `${name} (${many})`)));
-      step.value = before;
-      text(about, `${found.length} of ${whole(names.reduce((sum, [, many]) => sum + many, 0))}`);
+      const wanted = step.value;
+      fill(step, h("option", { value: "" }, "all steps"), Object.entries(answer.steps).map(([name, many]) => h("option", { value: name }, `${name} (${many})`)));
+      step.value = wanted;
+      count(answer.steps);
       draw();
       if (context.rest && !shownId) { const wanted = found.find((d) => d.id === context.rest); if (wanted) show(wanted); }
-    } catch (error) { if (!ended) text(about, error.message); }
+    } catch (error) {
+      if (ended || mine !== asked) return;
+      if (before.length && error.status === 422) { before = []; await load(); return; } // the one to go on from was dropped
+      text(about, error.message);
+    }
   }
   load();
   const timer = setInterval(() => { if (!ended && !chosen.size) load(); }, 5000);
