@@ -124,7 +124,9 @@ class MadeUpJob:
             SAMPLER.show(number, PassCounts(traces={number + 1: self._tuples()}))
         counts = {node.name: (40, 40) for node in self.graph.nodes}
         first = self.graph.sources[0].name
-        return BatchReport(number, {first: 40}, counts, {"compute": 0.01, "trigger": 0.03}, finished=time.time())
+        seconds = {"compute": 0.01, "trigger": 0.03}
+        metrics: dict[str, Any] = {"split": {0: {"lines": 30, "<b>": "x"}, 1: {"sizes": {"long": 7}}}}
+        return BatchReport(number, {first: 40}, counts, seconds, finished=time.time(), metrics=metrics)
 
     def _tuples(self) -> list[TracedTuple]:
         streams = [(node, port) for node in self.graph.nodes if node.kind == "bolt" for port in node.inputs]

@@ -50,6 +50,7 @@ EXPECTED = ("the server responded with a status of 404",)
 DESK = ViewportSize(width=1360, height=860)
 ZOOMED = [ViewportSize(width=680, height=430), ViewportSize(width=340, height=215)]
 """The desk at 200 and at 400 %."""
+CHARTS_FIT = "[...document.querySelectorAll('.chart-box')].every(each => each.scrollWidth <= each.clientWidth)"
 PHONE = {"viewport": {"width": 390, "height": 844}}
 
 
@@ -78,6 +79,7 @@ def test_every_page_is_drawn_without_errors_and_for_everybody(
                 page.set_viewport_size(zoomed)
                 fits = page.evaluate("document.documentElement.scrollWidth <= innerWidth")
                 assert fits, f"{name} is wider than a screen of {zoomed['width']} points"
+                wait_until(lambda: page.evaluate(CHARTS_FIT))
             page.set_viewport_size(DESK)
         if folder:
             page.wait_for_timeout(2_500)
@@ -319,6 +321,19 @@ def test_a_message_is_traced_and_the_time_of_workers_is_drawn(console: Console, 
     assert watched.wrong == []
 
 
+def test_a_step_shows_what_its_tasks_measure_themselves(console: Console, opens: Opens) -> None:
+    watched = opens("viewer", "val")
+    page = watched.go(f"{console.url}/#/jobs/words/flow/split")
+    page.wait_for_selector(".figures >> text=metric sizes.long")
+    figures = page.locator(".details .figures").inner_text()
+    assert "metric lines\t30" in figures
+    assert "metric <b>\tx" in figures
+    page.locator("g.step", has_text="count").click()
+    page.wait_for_selector(".details h2 >> text=count")
+    assert "metric" not in page.locator(".details .figures").inner_text()
+    assert watched.wrong == []
+
+
 def test_the_data_of_a_stream_is_drawn_as_bars_a_line_and_a_map_of_keys(console: Console, opens: Opens) -> None:
     watched = opens()
     page = watched.go(f"{console.url}/#/jobs/{NAME}")
@@ -395,13 +410,14 @@ def test_a_flow_is_written_planned_and_submitted_in_the_page(console: Console, o
     assert console.client().job("by-hand")["owner"] == "dev"
 
 
-def test_a_flow_in_sql_is_planned_runs_and_answers(console: Console, opens: Opens) -> None:
+def test_a_flow_in_sql_is_planned_and_runs(console: Console, opens: Opens, tmp_path: Path) -> None:
     watched, client = opens("developer", "dev"), console.client()
     page = watched.go(f"{console.url}/#/submit")
     page.fill(
         "#text",
-        """
-        CREATE TABLE posts (author STRING, text STRING, second DOUBLE) WITH ('connector' = 'rows', 'path' = '[]');
+        f"""
+        CREATE TABLE posts (author STRING, text STRING, `second` DOUBLE)
+        WITH ('connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'json');
         CREATE TABLE out (author STRING, many BIGINT) WITH ('connector' = 'print');
         INSERT INTO out SELECT author, count(*) AS many FROM posts GROUP BY author;
         """,

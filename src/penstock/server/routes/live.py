@@ -148,17 +148,18 @@ def job_text(manager: Manager, name: str, asker: Identity) -> str:
         {
             "job": view_of(manager, state, asker).model_dump(),
             "rates": {**rates(recent), **(measured_of(state) if recent is not None else {})},
-            "runs": _runs(state),
+            "runs": _last_batch(state, "active_runs"),
+            "metrics": _last_batch(state, "metrics"),
             "totals": totals.get("figures", {}),
             "watermarks": totals.get("watermarks", {}),
         }
     )
 
 
-def _runs(state: JobState) -> object:
-    """The runs of patterns that are under way, by step and pattern, as the last batch has left them."""
+def _last_batch(state: JobState, what: str) -> object:
+    """What the last batch says: the runs of patterns under way by step and pattern, the metrics of spouts and bolts by component and task."""
     last = state.progress.get("last")
-    return last.get("active_runs", {}) if isinstance(last, dict) else {}
+    return last.get(what, {}) if isinstance(last, dict) else {}
 
 
 def streamed(

@@ -100,6 +100,13 @@ def _last(value: object) -> dict[str, Any] | None:
     return {name: each for name, each in made.items() if each is not None}
 
 
+def _metric(value: object) -> Any:
+    """A value of a metric of a spout or bolt: a number, a text, or numbers by name."""
+    if isinstance(value, dict):
+        return _table(_number)(value)
+    return _text(value) if isinstance(value, str) else _number(value)
+
+
 _figures = _table(_number)
 _LAST: dict[str, Callable[[object], Any]] = {
     "finished": _number,
@@ -108,6 +115,7 @@ _LAST: dict[str, Callable[[object], Any]] = {
     "batch": _count,
     "lag": _table(_table(_count)),
     "behind": _table(_table(_count)),
+    "metrics": _table(_table(_table(_metric))),
 }
 _READ: dict[str, Callable[[object], Any]] = {
     "flow": _text,

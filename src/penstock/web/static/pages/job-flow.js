@@ -76,6 +76,16 @@ function runRows(runs) {
   return Object.entries(runs || {}).map(([pattern, found]) => h("tr", h("td", `runs of ${pattern}`), h("td.right", { colspan: "2", title: Object.entries(found.waiting || {}).map(([word, many]) => `${many} wait for ${word}`).join(", ") }, `${whole(Object.values(found.waiting || {}).reduce((sum, many) => sum + many, 0))} of ${whole(found.keys)} keys, ${whole(found.events)} events`)));
 }
 
+// What the tasks of a spout or bolt measure themselves: a value of each task in the last batch that has one.
+function ownRows(tasks) {
+  const found = new Map();
+  const note = (name, task, value) => found.set(name, [...(found.get(name) || []), [task, typeof value === "number" ? number(value) : value]]);
+  for (const [task, metrics] of Object.entries(tasks || {})) for (const [name, value] of Object.entries(metrics)) {
+    if (typeof value === "object") for (const [part, each] of Object.entries(value)) note(`${name}.${part}`, task, each); else note(name, task, value);
+  }
+  return [...found].map(([name, values]) => h("tr", h("td", `metric ${name}`), h("td.right", { colspan: "2", title: values.map(([task, value]) => `task ${task}: ${value}`).join(", ") }, values.map(([, value]) => value).join(", "))));
+}
+
 const skewed = (skew) => `${number(skew)} ×, ${skew > 2 ? "uneven" : "even"}`;
 
 function loadRows(now) {
@@ -106,7 +116,7 @@ function stepDetails(side, step, context, plan) {
   };
   load().catch(() => {});
   const timer = setInterval(() => load().catch(() => {}), 5000);
-  const ended = context.onstate(({ rates, totals, watermarks, job, runs }) => {
+  const ended = context.onstate(({ rates, totals, watermarks, job, runs, metrics }) => {
     const now = ofStep(rates, step.name), all = ofStep(totals, step.name);
     const rows = Object.keys({ ...all, ...now }).filter((name) => WORDS[name]).map((name) => h("tr", h("td", name === "dead" && all.dead ? h("a", { href: `#/jobs/${seg(context.name)}/dead-letters` }, WORDS.dead) : WORDS[name]), h("td.right", rate(now[name])), h("td.right", whole(all[name]))));
     for (const [name, value] of Object.entries(now)) if (name.startsWith("lag:")) rows.push(h("tr", h("td", `waiting ${name.slice(4)}`), h("td.right", number(value)), h("td")));
@@ -114,7 +124,7 @@ function stepDetails(side, step, context, plan) {
     const mark = watermarks[step.name] ?? watermarks[`${step.name}@time`];
     if (mark) rows.push(h("tr", h("td", "watermark"), h("td.right", { colspan: "2" }, moment(mark))));
     if (now.behind !== undefined) rows.push(h("tr", h("td", "watermark delay"), h("td.right", seconds(now.behind)), h("td")));
-    rows.push(...loadRows(ofStepAndParts(rates, step.name, parts)), ...runRows(runs?.[step.name]));
+    rows.push(...loadRows(ofStepAndParts(rates, step.name, parts)), ...runRows(runs?.[step.name]), ...ownRows(metrics?.[step.name]));
     fill(numbers, rows.length ? rows : h("tr", h("td.muted", { colspan: "3" }, "counts nothing of its own")));
   });
   return () => { clearInterval(timer); ended(); line.close(); };

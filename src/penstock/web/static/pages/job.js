@@ -71,13 +71,13 @@ export function show(root, { name, tab = "flow", rest }, me) {
   const drawTabs = (plan) => { fillTabs(plan); bar.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" }); };
   drawTabs({});
   get(`${path}/plan`).then(drawTabs).catch(() => {});
-  let key = "", state = { job: null, rates: {}, totals: {}, watermarks: {}, runs: {} };
+  let key = "", state = { job: null, rates: {}, totals: {}, watermarks: {}, runs: {}, metrics: {} };
   const may = (job) => me.role === "admin" || me.role === "operator" || (me.role === "developer" && me.owner === job.owner);
   const context = { name, path, rest, me, state: () => state, may: () => state.job !== null && may(state.job), onstate(call) { listeners.add(call); if (state.job) call(state); return () => listeners.delete(call); } };
 
-  function draw({ job, rates, totals, watermarks, runs = {} }) {
+  function draw({ job, rates, totals, watermarks, runs = {}, metrics = {} }) {
     if (!job) { fill(body, h("p.empty", "This job is gone.")); return; }
-    state = { job, rates, totals, watermarks, runs };
+    state = { job, rates, totals, watermarks, runs, metrics };
     const now = JSON.stringify([job.phase, job.wish, job.health, job.health_reason, job.options, job.owner, job.upgrade]);
     if (now !== key) {
       key = now;
