@@ -46,6 +46,13 @@ class {name}({base}):
 
 {body}
 '''
+CLASSES = (
+    ("job_views.py", "JobViews", "Connection", "What jobs are and do."),
+    ("job_routes.py", "JobRoutes", "JobViews", "The routes that change jobs."),
+    ("log_routes.py", "LogRoutes", "JobRoutes", "The routes of logs and their topics."),
+    ("api.py", "Api", "LogRoutes", "All routes of the API, a method for each."),
+)
+"""Module, class, the class before it, and what it is."""
 READ = {"json": "ask_json", "text": "ask_text", "nothing": "ask", "events": "follow"}
 """The method of a connection that reads an answer."""
 SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
@@ -93,6 +100,7 @@ class Argument:
     place: str
     type: str
     default: str | None = None
+    about: str = ""
 
     @property
     def declared(self) -> str:
@@ -111,9 +119,14 @@ class Method:
     schemas: dict[str, Schema]
 
     @property
-    def is_of_jobs(self) -> bool:
-        """Whether it is about jobs."""
-        return self.path.removeprefix(PREFIX).startswith(("/jobs", "/live"))
+    def module(self) -> str:
+        """The module that has it."""
+        first = self.path.removeprefix(PREFIX).split("/")[1]
+        if first in ("logs", "topics"):
+            return "log_routes.py"
+        if first not in ("jobs", "live"):
+            return "api.py"
+        return "job_views.py" if self.verb == "get" else "job_routes.py"
 
     @property
     def body_kinds(self) -> dict[str, Any]:
@@ -134,7 +147,11 @@ class Method:
             found += self._fields(taken)
         elif self.body_kinds:
             kinds = [*self.body_kinds]
-            found += [Argument("content", "", "content", "bytes"), Argument("kind", "", "kind", "str", repr(kinds[0]))]
+            about = self.operation["requestBody"].get("description", "the body of the request")
+            found += [
+                Argument("content", "", "content", "bytes", about=about),
+                Argument("kind", "", "kind", "str", repr(kinds[0]), f"its media type: {', '.join(kinds)}"),
+            ]
         return sorted(found, key=lambda a: a.default is not None)
 
     def _fields(self, taken: set[str]) -> Iterator[Argument]:
@@ -143,7 +160,7 @@ class Method:
         for field, of in schema.get("properties", {}).items():
             name = f"new_{field}" if field in taken else field
             is_needed = field in schema.get("required", ())
-            yield Argument(name, field, "body", *_typed(of, is_needed))
+            yield Argument(name, field, "body", *_typed(of, is_needed), of["description"])
 
     def answer(self) -> tuple[str, str]:
         """The type of the answer, and how it is read: json, text, events or nothing."""
@@ -158,12 +175,11 @@ class Method:
     def __str__(self) -> str:
         kind, how = self.answer()
         arguments = self.arguments()
-        plain, headers = (
-            [a.declared for a in arguments if (a.place == "header") is is_header] for is_header in (False, True)
-        )
-        given = ", ".join(["self", *plain, *(["*", *headers] if headers else [])])
+        plain, headers = ([a for a in arguments if (a.place == "header") is is_header] for is_header in (False, True))
+        declared = [[a.declared for a in some] for some in (plain, headers)]
+        given = ", ".join(["self", *declared[0], *(["*", *declared[1]] if headers else [])])
         call = f"self.{READ[how]}({self._call()})"
-        doc = _doc(self.operation)
+        doc = _doc(self.operation, [*plain, *headers])
         body = f"return {call}" if how in ("text", "events") else call
         if how == "json":
             body = f"found: {kind} = {call}\n        return found"
@@ -181,12 +197,12 @@ class Method:
 
 
 def _parameter(found: dict[str, Any]) -> Argument | None:
-    name, place = found["name"], found["in"]
+    name, place, about = found["name"], found["in"], found["description"]
     if name == "If-None-Match":
         return None
     if place == "header":
-        return Argument(name.lower().replace("-", "_"), name, "header", "str", '""')
-    return Argument(_identifier(name), name, place, *_typed(found["schema"], found.get("required", False)))
+        return Argument(name.lower().replace("-", "_"), name, "header", "str", '""', about)
+    return Argument(_identifier(name), name, place, *_typed(found["schema"], found.get("required", False)), about)
 
 
 def _typed(schema: Schema, is_needed: bool) -> tuple[str, str | None]:
@@ -212,10 +228,12 @@ def _names(path: str) -> list[str]:
     return [part[1:-1] for part in path.split("/") if part.startswith("{")]
 
 
-def _doc(operation: dict[str, Any]) -> str:
+def _doc(operation: dict[str, Any], arguments: list[Argument]) -> str:
     about = " ".join(str(operation.get("description", "")).split())
-    first = f"{operation['summary'].rstrip('.')}."
-    return f"{first}\n\n        {about}\n        " if about else first
+    parts = [f"{operation['summary'].rstrip('.')}.", *([about] if about else [])]
+    if arguments:
+        parts.append("\n".join(["Args:", *(f"            {a.name}: {a.about}." for a in arguments)]))
+    return "\n\n        ".join(parts) + ("\n        " if len(parts) > 1 else "")
 
 
 def is_for_programs(operation: dict[str, Any]) -> bool:
@@ -235,26 +253,25 @@ def modules() -> dict[str, str]:
     ]
     used = _used(methods, schemas)
     types = "\n\n\n".join(class_of(name, schemas[name]) for name in sorted(used))
-    of_jobs = [method for method in methods if method.is_of_jobs]
-    others = [method for method in methods if not method.is_of_jobs]
-    return {
-        "answers.py": _formatted("answers.py", f"{ANSWERS}\n{types}\n"),
-        "job_routes.py": _routes("job_routes.py", "The routes of jobs.", "JobRoutes", "Connection", of_jobs, used),
-        "api.py": _routes("api.py", "All routes of the API, a method for each.", "Api", "JobRoutes", others, used),
-    }
+    routes = {file: _routes(file, name, base, about, methods, used) for file, name, base, about in CLASSES}
+    return {"answers.py": _formatted("answers.py", f"{ANSWERS}\n{types}\n"), **routes}
 
 
-def _routes(file: str, about: str, name: str, base: str, methods: list[Method], answers: set[str]) -> str:
-    body = "\n".join(str(method) for method in sorted(methods, key=lambda m: m.name))
-    imports = (
-        f"from penstock.client.answers import {', '.join(sorted(answers))}\n"
-        "from penstock.client.connection import Connection, ServerEvent\n"
-        "from penstock.client.job_routes import JobRoutes\n"
-    )
-    if base == "Connection":
-        imports = imports.rpartition("from")[0]
-    text = ROUTES.format(about=about, made=MADE, imports=imports, name=name, base=base, body=body)
+def _routes(file: str, name: str, base: str, about: str, methods: list[Method], answers: set[str]) -> str:
+    body = "\n".join(str(method) for method in sorted(methods, key=lambda m: m.name) if method.module == file)
+    text = ROUTES.format(about=about, made=MADE, imports=_imports(base, answers), name=name, base=base, body=body)
     return _formatted(file, text)
+
+
+def _imports(base: str, answers: set[str]) -> str:
+    """What a module may need; what it does not is taken out again."""
+    module = next((file.removesuffix(".py") for file, name, *_ in CLASSES if name == base), "")
+    found = [
+        f"from penstock.client.answers import {', '.join(sorted(answers))}",
+        "from penstock.client.connection import Connection, ServerEvent",
+        *([f"from penstock.client.{module} import {base}"] if module else []),
+    ]
+    return "\n".join(found)
 
 
 def _used(methods: list[Method], schemas: dict[str, Schema]) -> set[str]:
@@ -271,7 +288,7 @@ def _used(methods: list[Method], schemas: dict[str, Schema]) -> set[str]:
 
 
 def _formatted(file: str, text: str) -> str:
-    for command in (["check", "--fix", "--quiet", "--select", "F401,I"], ["format", "--quiet"]):
+    for command in (["check", "--fix", "--quiet", "--select", "F401,I,RUF100,PLR0913"], ["format", "--quiet"]):
         whole = [str(RUFF), *command, "--stdin-filename", str(FOLDER / file), "-"]
         text = subprocess.run(whole, input=text, capture_output=True, text=True, check=True).stdout
     return text

@@ -60,6 +60,27 @@ def test_every_route_says_what_holds_for_it(service: Service) -> None:
     assert len(names) == len(described(service))
 
 
+def fields_of(service: Service, operation: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The fields of the body of a request."""
+    schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    known = service.json("GET", "/api/v1/openapi.json")["components"]["schemas"]
+    found: dict[str, dict[str, Any]] = known.get(str(schema.get("$ref", "")).rpartition("/")[2], schema).get(
+        "properties", {}
+    )
+    return found
+
+
+def test_every_argument_is_described_also_those_in_the_body(service: Service) -> None:
+    seen = 0
+    for method, path, operation in described(service):
+        given = {p["name"]: p for p in operation.get("parameters", ())}
+        fields = fields_of(service, operation) if "requestBody" in operation else {}
+        for name, found in [*given.items(), *fields.items()]:
+            assert found.get("description"), f"{method} {path}: {name} has no description"
+            seen += 1
+    assert seen > 200
+
+
 def filled(path: str) -> str:
     return path.replace("{name}", "tagged").replace("{log}", "nothing").replace("{topic}", "nothing")
 

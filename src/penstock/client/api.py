@@ -12,21 +12,21 @@ from penstock.client.answers import (
     AuditEntry,
     AuditVerification,
     Pool,
-    RecordPage,
-    StoredView,
     Token,
-    TopicPage,
 )
-from penstock.client.job_routes import JobRoutes
+from penstock.client.log_routes import LogRoutes
 
 
-class Api(JobRoutes):
+class Api(LogRoutes):
     """All routes of the API, a method for each."""
 
     def close_session(self, *, idempotency_key: str = "") -> None:
         """Sign a browser out.
 
         The session ends at once, on the server too.
+
+        Args:
+            idempotency_key: the same when a request is sent again: it is then answered as before.
         """
         self.ask("DELETE", self.path_of("/session"), header={"Idempotency-Key": idempotency_key})
 
@@ -34,6 +34,10 @@ class Api(JobRoutes):
         """The rules of alerts, and what fires.
 
         Of targets by HTTP the host alone is shown.
+
+        Args:
+            after: the name of the last one of the page before.
+            limit: how many entries the answer has at most.
         """
         found: AlertPage = self.ask_json("GET", self.path_of("/alerts"), query={"after": after, "limit": limit})
         return found
@@ -42,19 +46,13 @@ class Api(JobRoutes):
         """Who changed what.
 
         The newest first.
+
+        Args:
+            before: the time of the last one of the page before.
+            limit: how many entries the answer has at most.
         """
         found: dict[str, list[AuditEntry]] = self.ask_json(
             "GET", self.path_of("/audit"), query={"before": before, "limit": limit}
-        )
-        return found
-
-    def list_logs(self, after: str = "", limit: int = 1000) -> dict[str, list[dict[str, Any]]]:
-        """The logs that jobs use, with their topics and groups.
-
-        Offsets, sizes and lag; `kind` is `log` for one of Penstock's own, `kafka` for a cluster, which is asked beside and shown as it was at the last look.
-        """
-        found: dict[str, list[dict[str, Any]]] = self.ask_json(
-            "GET", self.path_of("/logs"), query={"after": after, "limit": limit}
         )
         return found
 
@@ -70,6 +68,10 @@ class Api(JobRoutes):
         """List pools.
 
         The limits of each, by name; `default` is listed when it has any.
+
+        Args:
+            after: the name of the last one of the page before.
+            limit: how many entries the answer has at most.
         """
         found: dict[str, list[Pool]] = self.ask_json(
             "GET", self.path_of("/pools"), query={"after": after, "limit": limit}
@@ -80,24 +82,23 @@ class Api(JobRoutes):
         """List tokens.
 
         Whose they are, not what they are; the newest first.
+
+        Args:
+            after: the name of the last one of the page before.
+            limit: how many entries the answer has at most.
         """
         found: dict[str, list[Token]] = self.ask_json(
             "GET", self.path_of("/tokens"), query={"after": after, "limit": limit}
         )
         return found
 
-    def list_topics(self, after: str = "", limit: int = 100) -> TopicPage:
-        """The topics of the server's log.
-
-        By name, with offsets, sizes and the groups that read them.
-        """
-        found: TopicPage = self.ask_json("GET", self.path_of("/topics"), query={"after": after, "limit": limit})
-        return found
-
     def make_link(self, *, idempotency_key: str = "") -> dict[str, Any]:
         """Make a link that signs a browser in, once.
 
         The path of the console with a code behind the `#`, which browsers send to nobody. It signs in as who asks.
+
+        Args:
+            idempotency_key: the same when a request is sent again: it is then answered as before.
         """
         found: dict[str, Any] = self.ask_json(
             "POST", self.path_of("/sign-in-links"), header={"Idempotency-Key": idempotency_key}
@@ -108,6 +109,11 @@ class Api(JobRoutes):
         """What a flow would do.
 
         Builds the flow in a process of its own, as submitting it would, and runs nothing; its bundle can then be submitted.
+
+        Args:
+            file: its name, such as count.sql.
+            text: the text of the file.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
         """
         found: dict[str, Any] = self.ask_json(
             "POST",
@@ -128,6 +134,12 @@ class Api(JobRoutes):
         """Make a token.
 
         The token is in this answer and nowhere else.
+
+        Args:
+            owner: whose it is.
+            role: what its owner may do.
+            seconds: how long it holds; null: for good.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
         """
         found: dict[str, Any] = self.ask_json(
             "POST",
@@ -149,6 +161,10 @@ class Api(JobRoutes):
         """Sign a browser in.
 
         Needs no token: the code of a link, or a token, is in the body. The session is in a cookie that scripts cannot read.
+
+        Args:
+            code: the code of a link, which works once.
+            token: a token, in place of a code.
         """
         self.ask("POST", self.path_of("/session"), body={"code": code, "token": token})
 
@@ -168,6 +184,17 @@ class Api(JobRoutes):
         """Set an alert.
 
         In place of one of the same name.
+
+        Args:
+            name: the name of the alert.
+            measure: what is measured.
+            above: it fires when the measure is above this.
+            seconds: and has been for so long.
+            jobs: a pattern of the names of jobs; *: all.
+            to: who gets a notice: log, a URL, or mailto: and an address.
+            severity: how grave it is.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         found: AlertView = self.ask_json(
             "PUT",
@@ -191,51 +218,21 @@ class Api(JobRoutes):
         """Set the limits of a pool.
 
         Jobs that run go on, also where they are more than the new limits allow.
+
+        Args:
+            name: the name of the pool.
+            cores: of all its jobs together.
+            memory: of all its jobs together, in MiB.
+            owner_cores: of the jobs of one owner.
+            owner_memory: of the jobs of one owner, in MiB.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         found: Pool = self.ask_json(
             "PUT",
             self.path_of("/pools/{name}", name=name),
             header={"Idempotency-Key": idempotency_key, "If-Match": if_match},
             body={"cores": cores, "memory": memory, "owner_cores": owner_cores, "owner_memory": owner_memory},
-        )
-        return found
-
-    def put_record(
-        self, log: str, topic: str, value: str, key: str | None = None, *, idempotency_key: str = ""
-    ) -> dict[str, int]:
-        """Put a record into a topic.
-
-        Where it is then.
-        """
-        found: dict[str, int] = self.ask_json(
-            "POST",
-            self.path_of("/logs/{log}/topics/{topic}/records", log=log, topic=topic),
-            header={"Idempotency-Key": idempotency_key},
-            body={"value": value, "key": key},
-        )
-        return found
-
-    def put_records(
-        self,
-        topic: str,
-        content: bytes,
-        key_field: str = "",
-        key_header: str = "",
-        kind: str = "application/json",
-        *,
-        idempotency_key: str = "",
-    ) -> StoredView:
-        """Put records into a topic.
-
-        Answers when they are on disk, as `penstock bridge http` does. An Idempotency-Key is kept with the records, so it holds also after a restart.
-        """
-        found: StoredView = self.ask_json(
-            "POST",
-            self.path_of("/topics/{topic}", topic=topic),
-            query={"key_field": key_field, "key_header": key_header},
-            header={"Idempotency-Key": idempotency_key},
-            content=content,
-            kind=kind,
         )
         return found
 
@@ -254,36 +251,15 @@ class Api(JobRoutes):
         """
         return self.ask_text("GET", self.path_of("/metrics"))
 
-    def read_records(
-        self, log: str, topic: str, partition: int | None = None, where: str = "", limit: int = 50
-    ) -> dict[str, list[dict[str, Any]]]:
-        """The newest records of a topic.
-
-        The newest first. The filter is a small language over the fields of JSON; it runs no code.
-        """
-        found: dict[str, list[dict[str, Any]]] = self.ask_json(
-            "GET",
-            self.path_of("/logs/{log}/topics/{topic}/records", log=log, topic=topic),
-            query={"partition": partition, "where": where, "limit": limit},
-        )
-        return found
-
-    def read_topic(self, topic: str, partition: int = 0, offset: int = 0, limit: int = 100) -> RecordPage:
-        """Records of a topic, from an offset on.
-
-        In their order. Records that retention has deleted are passed over; `next` is where to go on, also when there are none yet.
-        """
-        found: RecordPage = self.ask_json(
-            "GET",
-            self.path_of("/topics/{topic}/records", topic=topic),
-            query={"partition": partition, "offset": offset, "limit": limit},
-        )
-        return found
-
     def remove_alert(self, name: str, *, idempotency_key: str = "", if_match: str = "") -> None:
         """Forget an alert.
 
         It is told to nobody any more.
+
+        Args:
+            name: the name of the alert.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         self.ask(
             "DELETE",
@@ -295,6 +271,11 @@ class Api(JobRoutes):
         """Forget a pool.
 
         One that has no jobs.
+
+        Args:
+            name: the name of the pool.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         self.ask(
             "DELETE",
@@ -306,6 +287,10 @@ class Api(JobRoutes):
         """Revoke a token.
 
         It ends at once.
+
+        Args:
+            id: the id of the token, as the list of tokens has it.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
         """
         self.ask("DELETE", self.path_of("/tokens/{id}", id=id), header={"Idempotency-Key": idempotency_key})
 
@@ -315,6 +300,11 @@ class Api(JobRoutes):
         """Send a bundle of code.
 
         Keeps an archive; its name is the SHA-256 of its bytes, so sending it again changes nothing.
+
+        Args:
+            content: the body of the request.
+            kind: its media type: application/zip.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
         """
         found: dict[str, str] = self.ask_json(
             "POST", self.path_of("/bundles"), header={"Idempotency-Key": idempotency_key}, content=content, kind=kind
@@ -325,6 +315,9 @@ class Api(JobRoutes):
         """Show an alert.
 
         Its rule, with its ETag.
+
+        Args:
+            name: the name of the alert.
         """
         found: AlertView = self.ask_json("GET", self.path_of("/alerts/{name}", name=name))
         return found
@@ -333,6 +326,9 @@ class Api(JobRoutes):
         """Show a pool.
 
         Its limits, with its ETag.
+
+        Args:
+            name: the name of the pool.
         """
         found: Pool = self.ask_json("GET", self.path_of("/pools/{name}", name=name))
         return found
@@ -341,6 +337,12 @@ class Api(JobRoutes):
         """Tell nobody of an alert for a while.
 
         It is looked at and shown all the same.
+
+        Args:
+            name: the name of the alert.
+            seconds: how long, from now on; 0 ends the silence.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         found: AlertView = self.ask_json(
             "POST",
@@ -354,6 +356,9 @@ class Api(JobRoutes):
         """Whether the audit is what was written.
 
         Looks at every entry: one that was edited, dropped or moved does not fit those beside it.
+
+        Args:
+            noted: a head that an earlier look returned, kept elsewhere.
         """
         found: AuditVerification = self.ask_json("GET", self.path_of("/audit/verification"), query={"noted": noted})
         return found

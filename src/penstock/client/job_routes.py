@@ -1,21 +1,19 @@
-"""The routes of jobs. Made of the server's OpenAPI by scripts/client.py (`make reference`)."""
+"""The routes that change jobs. Made of the server's OpenAPI by scripts/client.py (`make reference`)."""
 
 # ruff: noqa: PLR0913 - as many arguments as a route has
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 from penstock.client.answers import (
-    Event,
     JobView,
 )
-from penstock.client.connection import Connection, ServerEvent
+from penstock.client.job_views import JobViews
 
 
-class JobRoutes(Connection):
-    """The routes of jobs."""
+class JobRoutes(JobViews):
+    """The routes that change jobs."""
 
     def change_rule(
         self,
@@ -32,6 +30,16 @@ class JobRoutes(Connection):
         """Change a rule, a pattern or a standing query.
 
         By the topic from which the job takes changes; it takes effect with one of the next batches.
+
+        Args:
+            name: the name of the job.
+            step: the step that has the rule, pattern or query.
+            op: what is done with it.
+            rule: the name of the rule, pattern or query.
+            text: its new text, where it is added or changed.
+            runs: drop, keep or drain the runs of a pattern.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         found: dict[str, Any] = self.ask_json(
             "POST",
@@ -47,6 +55,12 @@ class JobRoutes(Connection):
         """Remove dead letters for good.
 
         There is no way back.
+
+        Args:
+            name: the name of the job.
+            ids: their ids, as the list has them.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         found: dict[str, int] = self.ask_json(
             "POST",
@@ -62,6 +76,13 @@ class JobRoutes(Connection):
         """Change the record of a dead letter.
 
         Before it is sent back; a request to send it back that still waits is taken back.
+
+        Args:
+            name: the name of the job.
+            id: the id of the dead letter, as the list has it.
+            payload: what is sent to the step in place of the payload before.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         found: dict[str, str] = self.ask_json(
             "PUT",
@@ -71,128 +92,18 @@ class JobRoutes(Connection):
         )
         return found
 
-    def follow_job(self, name: str, events: int = 0) -> Iterator[ServerEvent]:
-        """One job, as it moves.
-
-        Server-sent events: `job` has the job, the rates of its steps over the last seconds, and their totals.
-        """
-        return self.follow("GET", self.path_of("/live/jobs/{name}", name=name), query={"events": events})
-
-    def follow_jobs(self, events: int = 0) -> Iterator[ServerEvent]:
-        """All jobs, as they move.
-
-        Server-sent events: `jobs` has the list, each time that it has changed.
-        """
-        return self.follow("GET", self.path_of("/live/jobs"), query={"events": events})
-
-    def follow_messages(self, name: str, events: int = 0) -> Iterator[ServerEvent]:
-        """A few messages with all their tuples.
-
-        Server-sent events: `trace` has a few messages of spouts of a batch, and every tuple of theirs that a bolt has taken. For those who may change the job.
-        """
-        return self.follow("GET", self.path_of("/live/jobs/{name}/trace", name=name), query={"events": events})
-
-    def follow_profile(self, name: str, events: int = 0) -> Iterator[ServerEvent]:
-        """Where the time of a job goes.
-
-        Server-sent events: `profile` has how often each stack was seen in the driver and in its Python workers since somebody began to look.
-        """
-        return self.follow("GET", self.path_of("/live/jobs/{name}/profile", name=name), query={"events": events})
-
-    def follow_stream(
-        self, name: str, step: str, events: int = 0, port: str = "out", where: str = ""
-    ) -> Iterator[ServerEvent]:
-        """A few records of a stream, as they pass.
-
-        Server-sent events: `sample` has at most 50 records of each batch. Nothing is sampled when nobody looks; for those who may change the job.
-        """
-        return self.follow(
-            "GET",
-            self.path_of("/live/jobs/{name}/sample", name=name),
-            query={"step": step, "events": events, "port": port, "where": where},
-        )
-
     def kill_job(self, name: str, *, idempotency_key: str = "", if_match: str = "") -> JobView:
-        """Stop a job at once."""
+        """Stop a job at once.
+
+        Args:
+            name: the name of the job.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
+        """
         found: JobView = self.ask_json(
             "POST",
             self.path_of("/jobs/{name}/kill", name=name),
             header={"Idempotency-Key": idempotency_key, "If-Match": if_match},
-        )
-        return found
-
-    def list_checkpoints(self, name: str, limit: int = 50) -> dict[str, Any]:
-        """The versions of a job's checkpoint.
-
-        The newest first: when each was written, and how much state it names.
-        """
-        found: dict[str, Any] = self.ask_json(
-            "GET", self.path_of("/jobs/{name}/checkpoints", name=name), query={"limit": limit}
-        )
-        return found
-
-    def list_dead_letters(self, name: str, step: str = "", after: str = "", limit: int = 100) -> dict[str, Any]:
-        """The records that steps of a job have put aside.
-
-        The newest first, with their causes and records, for those who may change the job; and how many each step has.
-        """
-        found: dict[str, Any] = self.ask_json(
-            "GET",
-            self.path_of("/jobs/{name}/dead-letters", name=name),
-            query={"step": step, "after": after, "limit": limit},
-        )
-        return found
-
-    def list_events(self, name: str, before: float | None = None, limit: int = 100) -> dict[str, list[Event]]:
-        """What happened to a job.
-
-        The newest first, of the newest thousand.
-        """
-        found: dict[str, list[Event]] = self.ask_json(
-            "GET", self.path_of("/jobs/{name}/events", name=name), query={"before": before, "limit": limit}
-        )
-        return found
-
-    def list_jobs(
-        self,
-        phase: Literal["queued", "starting", "running", "stopping", "waiting", "held", "finished", "paused", "stopped"]
-        | Literal[""] = "",
-        owner: str = "",
-        after: str = "",
-        limit: int = 100,
-    ) -> dict[str, list[JobView]]:
-        """List jobs.
-
-        Jobs by name, without their options.
-        """
-        found: dict[str, list[JobView]] = self.ask_json(
-            "GET", self.path_of("/jobs"), query={"phase": phase, "owner": owner, "after": after, "limit": limit}
-        )
-        return found
-
-    def list_log_levels(self, name: str) -> dict[str, Any]:
-        """How much a job logs.
-
-        By logger, what was asked for.
-        """
-        found: dict[str, Any] = self.ask_json("GET", self.path_of("/jobs/{name}/log-levels", name=name))
-        return found
-
-    def list_rules(self, name: str) -> dict[str, Any]:
-        """The rules, patterns and standing queries of a job.
-
-        By step: their texts and versions, whether they are enabled, who changed them last, and their runs, for those who may change the job.
-        """
-        found: dict[str, Any] = self.ask_json("GET", self.path_of("/jobs/{name}/rules", name=name))
-        return found
-
-    def list_savepoints(self, name: str, after: str = "", limit: int = 1000) -> dict[str, list[dict[str, Any]]]:
-        """The savepoints of a job.
-
-        The oldest first.
-        """
-        found: dict[str, list[dict[str, Any]]] = self.ask_json(
-            "GET", self.path_of("/jobs/{name}/savepoints", name=name), query={"after": after, "limit": limit}
         )
         return found
 
@@ -202,6 +113,12 @@ class JobRoutes(Connection):
         """What another version of a job would do.
 
         Builds the job's flow with another text of its file, the other files of its bundle beside it; the bundle that is made can then be the upgrade.
+
+        Args:
+            name: the name of the job.
+            text: the text of the file.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         found: dict[str, Any] = self.ask_json(
             "POST",
@@ -212,7 +129,13 @@ class JobRoutes(Connection):
         return found
 
     def pause_job(self, name: str, *, idempotency_key: str = "", if_match: str = "") -> JobView:
-        """Have a job read nothing and keep its state."""
+        """Have a job read nothing and keep its state.
+
+        Args:
+            name: the name of the job.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
+        """
         found: JobView = self.ask_json(
             "POST",
             self.path_of("/jobs/{name}/pause", name=name),
@@ -220,63 +143,15 @@ class JobRoutes(Connection):
         )
         return found
 
-    def read_advice(self, name: str, rate: float | None = None, busy: float = 0.7) -> dict[str, Any]:
-        """How many tasks a job needs.
-
-        The tasks of each Python step for a rate, by how long its tasks have worked for the records of the last five minutes.
-        """
-        found: dict[str, Any] = self.ask_json(
-            "GET", self.path_of("/jobs/{name}/advice", name=name), query={"rate": rate, "busy": busy}
-        )
-        return found
-
-    def read_failure(self, name: str) -> dict[str, Any]:
-        """What ended the last driver that failed.
-
-        The error, the step, the record and the traceback; empty where none failed.
-        """
-        found: dict[str, Any] = self.ask_json("GET", self.path_of("/jobs/{name}/failure", name=name))
-        return found
-
-    def read_history(self, name: str, span: Literal["5m", "1h", "1d", "all"] = "5m", step: str = "") -> dict[str, Any]:
-        """The figures of a job over time.
-
-        Figures by name, a value for each time. A figure that is counted, divided by `span`, is a rate.
-        """
-        found: dict[str, Any] = self.ask_json(
-            "GET", self.path_of("/jobs/{name}/history", name=name), query={"span": span, "step": step}
-        )
-        return found
-
-    def read_log(self, name: str, lines: int = 100, search: str = "") -> str:
-        """The end of a job's log.
-
-        The newest lines that have a text in them, as plain text.
-        """
-        return self.ask_text(
-            "GET", self.path_of("/jobs/{name}/log", name=name), query={"lines": lines, "search": search}
-        )
-
-    def read_plan(self, name: str) -> dict[str, Any]:
-        """What a job's flow will do.
-
-        As `penstock describe --json` says; settings of steps are for those who may change the job.
-        """
-        found: dict[str, Any] = self.ask_json("GET", self.path_of("/jobs/{name}/plan", name=name))
-        return found
-
-    def read_source(self, name: str) -> dict[str, Any]:
-        """The file that a job runs.
-
-        Its text, for those who may change the job.
-        """
-        found: dict[str, Any] = self.ask_json("GET", self.path_of("/jobs/{name}/source", name=name))
-        return found
-
     def read_stacks(self, name: str, *, idempotency_key: str = "", if_match: str = "") -> dict[str, str]:
         """Where the driver of a job is at this moment.
 
         The Python stacks of all its threads, and of its workers where they are on the same machine; the job runs on.
+
+        Args:
+            name: the name of the job.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         found: dict[str, str] = self.ask_json(
             "POST",
@@ -289,6 +164,11 @@ class JobRoutes(Connection):
         """Forget a job that has stopped.
 
         Deletes what it kept, its checkpoint included.
+
+        Args:
+            name: the name of the job.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         self.ask(
             "DELETE",
@@ -302,6 +182,12 @@ class JobRoutes(Connection):
         """Send dead letters back.
 
         They go to the step that failed on them, with the next batch.
+
+        Args:
+            name: the name of the job.
+            ids: their ids, as the list has them.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         found: dict[str, int] = self.ask_json(
             "POST",
@@ -315,6 +201,12 @@ class JobRoutes(Connection):
         """Change the number of tasks.
 
         Starts another driver, whose keyed steps have so many tasks; state moves along.
+
+        Args:
+            name: the name of the job.
+            tasks: tasks of each keyed step.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         found: JobView = self.ask_json(
             "POST",
@@ -325,7 +217,13 @@ class JobRoutes(Connection):
         return found
 
     def restart_job(self, name: str, *, idempotency_key: str = "", if_match: str = "") -> JobView:
-        """Start another driver."""
+        """Start another driver.
+
+        Args:
+            name: the name of the job.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
+        """
         found: JobView = self.ask_json(
             "POST",
             self.path_of("/jobs/{name}/restart", name=name),
@@ -334,7 +232,13 @@ class JobRoutes(Connection):
         return found
 
     def resume_job(self, name: str, *, idempotency_key: str = "", if_match: str = "") -> JobView:
-        """Have a job run."""
+        """Have a job run.
+
+        Args:
+            name: the name of the job.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
+        """
         found: JobView = self.ask_json(
             "POST",
             self.path_of("/jobs/{name}/resume", name=name),
@@ -354,6 +258,13 @@ class JobRoutes(Connection):
         """Change how much a job logs.
 
         Takes effect within a second in the driver, and with the next batch in its Python workers, without a restart; drivers that start later follow it too.
+
+        Args:
+            name: the name of the job.
+            level: the least that is logged; default: as usual.
+            logger: penstock, spark, root or the name of a logger.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         found: dict[str, Any] = self.ask_json(
             "PUT",
@@ -363,16 +274,14 @@ class JobRoutes(Connection):
         )
         return found
 
-    def show_job(self, name: str) -> JobView:
-        """Show a job.
-
-        One job, with its ETag.
-        """
-        found: JobView = self.ask_json("GET", self.path_of("/jobs/{name}", name=name))
-        return found
-
     def stop_job(self, name: str, *, idempotency_key: str = "", if_match: str = "") -> JobView:
-        """Stop a job after its batch."""
+        """Stop a job after its batch.
+
+        Args:
+            name: the name of the job.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
+        """
         found: JobView = self.ask_json(
             "POST",
             self.path_of("/jobs/{name}/stop", name=name),
@@ -397,6 +306,18 @@ class JobRoutes(Connection):
         """Submit a job.
 
         Takes a job in and starts it. The same request with the same Idempotency-Key is answered with the job that it made.
+
+        Args:
+            name: the name of the job.
+            bundle: the name of the bundle, as sending it has returned it.
+            target: the flow in the bundle: count.py, count.py:flow.
+            options: options of the run, as `penstock run` has them: interval, master.
+            pool: the pool that it runs in.
+            cores: what it asks for; 0 is what Spark takes by itself.
+            memory: in MiB; 0 is what Spark takes by itself.
+            priority: jobs with a higher one start first.
+            packages: packages that the flow imports, each with the extra of Penstock that installs it, or nothing.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
         """
         found: JobView = self.ask_json(
             "POST",
@@ -422,6 +343,12 @@ class JobRoutes(Connection):
         """Take a savepoint.
 
         Copies the state and the offsets of a job, while it runs or after.
+
+        Args:
+            name: the name of the job.
+            new_name: its name.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         found: dict[str, Any] = self.ask_json(
             "POST",
@@ -446,6 +373,16 @@ class JobRoutes(Connection):
         """Run another version.
 
         Starts the new version from a savepoint of the one that runs, which goes on if the new one does not come up within `trial` seconds.
+
+        Args:
+            name: the name of the job.
+            bundle: the name of the bundle, as sending it has returned it.
+            target: the flow in the bundle; empty: as before.
+            options: options of the run that change.
+            trial: seconds that it has to come up.
+            packages: packages that the flow imports, each with the extra of Penstock that installs it, or nothing.
+            idempotency_key: the same when a request is sent again: it is then answered as before.
+            if_match: the ETag of what is changed; 412 when it has changed since.
         """
         found: JobView = self.ask_json(
             "POST",

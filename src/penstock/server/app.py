@@ -34,11 +34,11 @@ from penstock.jobs.manager.store.records import Event
 from penstock.server.assets import ConsoleAssets, assets
 from penstock.server.bodies import LARGEST, TEN_YEARS, Body, Digest, Name, Options, Owner, described
 from penstock.server.contract import describe, operation_id
-from penstock.server.depends import Jobs, OwnJob
+from penstock.server.depends import JobName, Jobs, OwnJob, PoolName, TokenId
 from penstock.server.guard import Administrator, Gate, Known, Submitter, Viewer
 from penstock.server.oidc import routes as oidc_routes
 from penstock.server.packages import check_packages
-from penstock.server.pages import Paging
+from penstock.server.pages import AT_MOST, Paging
 from penstock.server.problems import handle_problems, problem
 from penstock.server.reading import HeadRequests, check_query
 from penstock.server.replays import Replays
@@ -91,14 +91,14 @@ router = APIRouter()
 class JobBody(Body):
     """A job to be run: a bundle that was sent before, the flow in it, and the options of its run."""
 
-    name: Name
-    bundle: Digest
-    target: Annotated[str, Field(min_length=1, max_length=1_000)]
-    options: Options = {}
-    pool: Name = DEFAULT
-    cores: Annotated[int, Field(ge=0, le=100_000)] = 0
-    memory: Annotated[int, Field(ge=0, le=1 << 30)] = 0
-    priority: Annotated[int, Field(ge=-1_000, le=1_000)] = 0
+    name: Name = Field(description="the name of the job")
+    bundle: Digest = Field(description="the name of the bundle, as sending it has returned it")
+    target: str = Field(min_length=1, max_length=1_000, description="the flow in the bundle: count.py, count.py:flow")
+    options: Options = Field({}, description="options of the run, as `penstock run` has them: interval, master")
+    pool: Name = Field(DEFAULT, description="the pool that it runs in")
+    cores: int = Field(0, ge=0, le=100_000, description="what it asks for; 0 is what Spark takes by itself")
+    memory: int = Field(0, ge=0, le=1 << 30, description="in MiB; 0 is what Spark takes by itself")
+    priority: int = Field(0, ge=-1_000, le=1_000, description="jobs with a higher one start first")
     packages: Packages = {}
 
 
@@ -108,40 +108,42 @@ Limit = Annotated[int, Field(ge=1, le=LARGEST)]
 class PoolBody(Body):
     """The limits of a pool and of each owner in it: cores, and memory in MiB; null is no limit."""
 
-    cores: Limit | None = None
-    memory: Limit | None = None
-    owner_cores: Limit | None = None
-    owner_memory: Limit | None = None
+    cores: Limit | None = Field(None, description="of all its jobs together")
+    memory: Limit | None = Field(None, description="of all its jobs together, in MiB")
+    owner_cores: Limit | None = Field(None, description="of the jobs of one owner")
+    owner_memory: Limit | None = Field(None, description="of the jobs of one owner, in MiB")
 
 
 class RescaleBody(Body):
     """Another number of tasks."""
 
-    tasks: Annotated[int, Field(ge=1, le=SLOTS)]
+    tasks: int = Field(ge=1, le=SLOTS, description="tasks of each keyed step")
 
 
 class UpgradeBody(Body):
     """Another version of a job: a bundle that was sent before; the flow in it and the options of its run, where they change."""
 
-    bundle: Digest
-    target: Annotated[str, Field(max_length=1_000)] = ""
-    options: Options = {}
-    trial: Annotated[float, Field(ge=1.0, le=86_400.0)] = TRIAL
+    bundle: Digest = Field(description="the name of the bundle, as sending it has returned it")
+    target: str = Field("", max_length=1_000, description="the flow in the bundle; empty: as before")
+    options: Options = Field({}, description="options of the run that change")
+    trial: float = Field(TRIAL, ge=1.0, le=86_400.0, description="seconds that it has to come up")
     packages: Packages = {}
 
 
 class SavepointBody(Body):
     """The name of a savepoint; empty makes one of the version and the time."""
 
-    name: Annotated[str, described(r"^([A-Za-z0-9][A-Za-z0-9._-]{0,62})?$")] = ""
+    name: Annotated[str, described(r"^([A-Za-z0-9][A-Za-z0-9._-]{0,62})?$")] = Field("", description="its name")
 
 
 class TokenBody(Body):
     """A token for somebody."""
 
-    owner: Owner
-    role: Role
-    seconds: Annotated[float, Field(gt=0.0, le=TEN_YEARS)] | None = None
+    owner: Owner = Field(description="whose it is")
+    role: Role = Field(description="what its owner may do")
+    seconds: Annotated[float, Field(gt=0.0, le=TEN_YEARS)] | None = Field(
+        None, description="how long it holds; null: for good"
+    )
 
 
 @router.get("/health", summary="Whether the server answers")
@@ -181,10 +183,10 @@ def list_jobs(
     request: Request,
     manager: Jobs,
     asker: Viewer,
-    phase: JobPhase | Literal[""] = "",
-    owner: str = "",
+    phase: Annotated[JobPhase | Literal[""], Query(description="only jobs in this phase; empty: in any")] = "",
+    owner: Annotated[str, Query(description="only jobs of this owner; empty: of all")] = "",
     after: Annotated[str, Query(description="names later than this one, for the next page")] = "",
-    limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
+    limit: Annotated[int, Query(ge=1, le=MOST, description=AT_MOST)] = 100,
 ) -> Response:
     """Jobs by name, without their options."""
     found = [
@@ -212,7 +214,7 @@ def submit(
 
 
 @router.get("/jobs/{name}", summary="Show a job")
-def show_job(manager: Jobs, asker: Viewer, name: str, response: Response) -> JobView:
+def show_job(manager: Jobs, asker: Viewer, name: JobName, response: Response) -> JobView:
     """One job, with its ETag."""
     state = manager.last_state(name)
     response.headers["ETag"] = f'"{etag_of(state)}"'
@@ -220,13 +222,13 @@ def show_job(manager: Jobs, asker: Viewer, name: str, response: Response) -> Job
 
 
 @router.delete("/jobs/{name}", status_code=204, summary="Forget a job that has stopped")
-def remove_job(manager: Jobs, asker: Known, own: OwnJob, name: str) -> None:
+def remove_job(manager: Jobs, asker: Known, own: OwnJob, name: JobName) -> None:
     """Deletes what it kept, its checkpoint included."""
     manager.remove(name, asker.owner)
 
 
 def _action(name: str, summary: str, act: Callable[[Manager, str, str], JobState]) -> None:
-    def post(manager: Jobs, asker: Known, own: OwnJob, name: str) -> JobView:
+    def post(manager: Jobs, asker: Known, own: OwnJob, name: JobName) -> JobView:
         return view_of(manager, act(manager, name, asker.owner), asker)
 
     router.add_api_route(
@@ -242,13 +244,13 @@ _action("restart", "Start another driver", lambda m, name, by: m.restart(name, b
 
 
 @router.post("/jobs/{name}/rescale", status_code=202, summary="Change the number of tasks")
-def rescale(manager: Jobs, asker: Known, own: OwnJob, name: str, body: RescaleBody) -> JobView:
+def rescale(manager: Jobs, asker: Known, own: OwnJob, name: JobName, body: RescaleBody) -> JobView:
     """Starts another driver, whose keyed steps have so many tasks; state moves along."""
     return view_of(manager, manager.rescale(name, body.tasks, asker.owner), asker)
 
 
 @router.post("/jobs/{name}/upgrade", status_code=202, summary="Run another version")
-def upgrade(manager: Jobs, asker: Submitter, own: OwnJob, name: str, body: UpgradeBody) -> JobView:
+def upgrade(manager: Jobs, asker: Submitter, own: OwnJob, name: JobName, body: UpgradeBody) -> JobView:
     """Starts the new version from a savepoint of the one that runs, which goes on if the new one does not come up within `trial` seconds."""
     check_packages(body.packages)
     wanted = Upgrade(body.bundle, body.target, body.options, body.trial)
@@ -256,7 +258,7 @@ def upgrade(manager: Jobs, asker: Submitter, own: OwnJob, name: str, body: Upgra
 
 
 @router.post("/jobs/{name}/savepoints", status_code=201, summary="Take a savepoint")
-def savepoint(manager: Jobs, asker: Known, own: OwnJob, name: str, body: SavepointBody) -> dict[str, Any]:
+def savepoint(manager: Jobs, asker: Known, own: OwnJob, name: JobName, body: SavepointBody) -> dict[str, Any]:
     """Copies the state and the offsets of a job, while it runs or after."""
     directory = manager.directory(name)
     with directory.acting():
@@ -269,9 +271,9 @@ def savepoint(manager: Jobs, asker: Known, own: OwnJob, name: str, body: Savepoi
 def read_log(
     manager: Jobs,
     asker: Viewer,
-    name: str,
-    lines: Annotated[int, Query(ge=1, le=10_000)] = 100,
-    search: Annotated[str, Query(max_length=200)] = "",
+    name: JobName,
+    lines: Annotated[int, Query(ge=1, le=10_000, description="how many lines the answer has at most")] = 100,
+    search: Annotated[str, Query(max_length=200, description="only lines that have this text in them")] = "",
 ) -> Response:
     """The newest lines that have a text in them, as plain text."""
     state = manager.state(name)
@@ -283,11 +285,11 @@ def read_log(
 def list_events(
     manager: Jobs,
     asker: Viewer,
-    name: str,
+    name: JobName,
     before: Annotated[
         float | None, Query(allow_inf_nan=False, description="the time of the last one of the page before")
     ] = None,
-    limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
+    limit: Annotated[int, Query(ge=1, le=MOST, description=AT_MOST)] = 100,
 ) -> dict[str, list[Event]]:
     """The newest first, of the newest thousand."""
     manager.state(name)
@@ -303,7 +305,7 @@ def list_pools(manager: Jobs, asker: Viewer, page: Paging) -> dict[str, list[Poo
 
 
 @router.get("/pools/{name}", summary="Show a pool")
-def show_pool(manager: Jobs, asker: Viewer, name: str, request: Request, response: Response) -> Pool:
+def show_pool(manager: Jobs, asker: Viewer, name: PoolName, request: Request, response: Response) -> Pool:
     """Its limits, with its ETag."""
     found = manager.records.pools().get(name)
     if found is None:
@@ -313,7 +315,7 @@ def show_pool(manager: Jobs, asker: Viewer, name: str, request: Request, respons
 
 
 @router.put("/pools/{name}", summary="Set the limits of a pool")
-def put_pool(manager: Jobs, asker: Administrator, name: str, body: PoolBody) -> Pool:
+def put_pool(manager: Jobs, asker: Administrator, name: PoolName, body: PoolBody) -> Pool:
     """Jobs that run go on, also where they are more than the new limits allow."""
     pool = Pool(name, body.cores, body.memory, body.owner_cores, body.owner_memory)
     manager.records.put_pool(pool, asker.owner)
@@ -321,7 +323,7 @@ def put_pool(manager: Jobs, asker: Administrator, name: str, body: PoolBody) -> 
 
 
 @router.delete("/pools/{name}", status_code=204, summary="Forget a pool")
-def remove_pool(manager: Jobs, asker: Administrator, name: str) -> None:
+def remove_pool(manager: Jobs, asker: Administrator, name: PoolName) -> None:
     """One that has no jobs."""
     manager.records.remove_pool(name, asker.owner)
 
@@ -340,7 +342,7 @@ def make_token(manager: Jobs, asker: Administrator, body: TokenBody) -> dict[str
 
 
 @router.delete("/tokens/{id}", status_code=204, summary="Revoke a token")
-def revoke_token(manager: Jobs, asker: Administrator, id: str) -> None:
+def revoke_token(manager: Jobs, asker: Administrator, id: TokenId) -> None:
     """It ends at once."""
     manager.tokens.revoke(id, asker.owner)
 
@@ -349,8 +351,10 @@ def revoke_token(manager: Jobs, asker: Administrator, id: str) -> None:
 def audit(
     manager: Jobs,
     asker: Administrator,
-    before: Annotated[float | None, Query(allow_inf_nan=False)] = None,
-    limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
+    before: Annotated[
+        float | None, Query(allow_inf_nan=False, description="the time of the last one of the page before")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST, description=AT_MOST)] = 100,
 ) -> dict[str, list[AuditEntry]]:
     """The newest first."""
     return {"entries": manager.records.audit(limit, before)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, HTTPException, Request
+from fastapi import Depends, HTTPException, Path, Request
 
 from penstock.jobs.manager.access.tokens import Identity
 from penstock.jobs.manager.manager import JobState, Manager
@@ -18,9 +18,13 @@ async def manager_of(request: Request) -> Manager:
 
 
 Jobs = Annotated[Manager, Depends(manager_of)]
+PoolName = Annotated[str, Path(description="the name of the pool")]
+TokenId = Annotated[str, Path(description="the id of the token, as the list of tokens has it")]
+TopicName = Annotated[str, Path(description="the name of the topic")]
+JobName = Annotated[str, Path(description="the name of the job")]
 
 
-def own_job(manager: Jobs, asker: Annotated[Identity, Depends(identity)], name: str) -> JobState:
+def own_job(manager: Jobs, asker: Annotated[Identity, Depends(identity)], name: JobName) -> JobState:
     """A job, for who may change it; 403 otherwise."""
     state = manager.state(name)
     if not asker.may_change(state.job.owner):

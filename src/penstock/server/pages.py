@@ -11,6 +11,7 @@ from fastapi import Depends, Query
 from penstock.errors import OptionError
 
 T = TypeVar("T")
+AT_MOST = "how many entries the answer has at most"
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Page:
     """Which part of a list: after the last one of the page before, and so many."""
 
     after: Annotated[str, Query(max_length=300, description="the name of the last one of the page before")] = ""
-    limit: Annotated[int, Query(ge=1, le=1_000)] = 1_000
+    limit: Annotated[int, Query(ge=1, le=1_000, description=AT_MOST)] = 1_000
 
     def of(self, items: Sequence[T], name: Callable[[T], str]) -> list[T]:
         """The page of a list by name; after one that has gone, those whose names are later.

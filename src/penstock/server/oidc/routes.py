@@ -68,9 +68,9 @@ def callback(
     manager: Jobs,
     way: Offered,
     request: Request,
-    state: Annotated[str, Query(max_length=200)] = "",
-    code: Annotated[str, Query(max_length=4_000)] = "",
-    iss: Annotated[str, Query(max_length=2_000)] = "",
+    state: Annotated[str, Query(max_length=200, description="what the provider was sent, and sends back")] = "",
+    code: Annotated[str, Query(max_length=4_000, description="what the provider gives out for who signed in")] = "",
+    iss: Annotated[str, Query(max_length=2_000, description="the issuer, where the provider names it")] = "",
 ) -> RedirectResponse:
     """Opens the session of who was signed in, with the role that their claims give. Needs no token."""
     browser = cookies_of(request.headers.get("cookie", "")).get(BROWSER, "")

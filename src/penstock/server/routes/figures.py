@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Response
 from penstock.jobs.manager.insight.advice import advised
 from penstock.jobs.manager.store.history import MEASURED, SPAN, Point
 from penstock.live.totals import Figures
-from penstock.server.depends import Jobs
+from penstock.server.depends import JobName, Jobs
 from penstock.server.guard import Viewer
 from penstock.server.views import measured_of, plain_json
 
@@ -19,7 +19,7 @@ router = APIRouter()
 
 
 @router.get("/jobs/{name}/plan", summary="What a job's flow will do", response_model=dict[str, Any])
-def read_plan(manager: Jobs, asker: Viewer, name: str) -> Response:
+def read_plan(manager: Jobs, asker: Viewer, name: JobName) -> Response:
     """As `penstock describe --json` says; settings of steps are for those who may change the job."""
     state = manager.last_state(name)
     found: dict[str, Any] = manager.directory(name).plan()
@@ -30,7 +30,7 @@ def read_plan(manager: Jobs, asker: Viewer, name: str) -> Response:
 
 
 @router.get("/jobs/{name}/failure", summary="What ended the last driver that failed")
-def read_failure(manager: Jobs, asker: Viewer, name: str) -> dict[str, Any]:
+def read_failure(manager: Jobs, asker: Viewer, name: JobName) -> dict[str, Any]:
     """The error, the step, the record and the traceback; empty where none failed."""
     manager.last_state(name)
     return manager.directory(name).failure()
@@ -40,8 +40,10 @@ def read_failure(manager: Jobs, asker: Viewer, name: str) -> dict[str, Any]:
 def read_history(
     manager: Jobs,
     asker: Viewer,
-    name: str,
-    span: Annotated[str, Query(json_schema_extra={"enum": ["5m", "1h", "1d", "all"]})] = "5m",
+    name: JobName,
+    span: Annotated[
+        str, Query(json_schema_extra={"enum": ["5m", "1h", "1d", "all"]}, description="how far back")
+    ] = "5m",
     step: Annotated[str, Query(max_length=300, description="the figures of one step")] = "",
 ) -> Response:
     """Figures by name, a value for each time. A figure that is counted, divided by `span`, is a rate."""
@@ -57,7 +59,7 @@ def read_history(
 def read_advice(
     manager: Jobs,
     asker: Viewer,
-    name: str,
+    name: JobName,
     rate: Annotated[float | None, Query(ge=0, le=1e12, description="records a second that it is to take")] = None,
     busy: Annotated[float, Query(ge=0.05, le=1.0, description="the share of its time that a task is to be busy")] = 0.7,
 ) -> Response:

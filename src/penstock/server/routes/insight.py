@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
 from penstock.errors import OptionError
@@ -17,27 +17,29 @@ from penstock.jobs.manager.insight.rule_sets import Op, change, described
 from penstock.jobs.manager.insight.watching import Kind, renew_kind, seen_kind
 from penstock.server.bodies import Body
 from penstock.server.bodies import described as described_text
-from penstock.server.depends import Jobs, OwnJob
+from penstock.server.depends import JobName, Jobs, OwnJob
 from penstock.server.guard import Known, Viewer, asker_of
+from penstock.server.pages import AT_MOST
 from penstock.server.routes.live import Events, EventStream, Open, streamed
 from penstock.server.views import plain_json
 
 router = APIRouter()
+RuleStep = Annotated[str, Path(description="the step that has the rule, pattern or query")]
 
 
 class RuleBody(Body):
     """A change of a rule, pattern or standing query. `runs` says what becomes of the runs of a pattern that are under way: drop, keep or drain."""
 
-    op: Op
-    rule: str = Field("", max_length=200)
-    text: str = Field("", max_length=100_000)
-    runs: str = Field("", max_length=20)
+    op: Op = Field(description="what is done with it")
+    rule: str = Field("", max_length=200, description="the name of the rule, pattern or query")
+    text: str = Field("", max_length=100_000, description="its new text, where it is added or changed")
+    runs: str = Field("", max_length=20, description="drop, keep or drain the runs of a pattern")
 
 
 @router.get(
     "/jobs/{name}/rules", summary="The rules, patterns and standing queries of a job", response_model=dict[str, Any]
 )
-def list_rules(manager: Jobs, own: OwnJob, name: str) -> Response:
+def list_rules(manager: Jobs, own: OwnJob, name: JobName) -> Response:
     """By step: their texts and versions, whether they are enabled, who changed them last, and their runs, for those who may change the job."""
     directory = manager.directory(name)
     with directory.acting():
@@ -45,7 +47,9 @@ def list_rules(manager: Jobs, own: OwnJob, name: str) -> Response:
 
 
 @router.post("/jobs/{name}/rules/{step}", status_code=202, summary="Change a rule, a pattern or a standing query")
-def change_rule(manager: Jobs, asker: Known, own: OwnJob, name: str, step: str, body: RuleBody) -> dict[str, Any]:
+def change_rule(
+    manager: Jobs, asker: Known, own: OwnJob, name: JobName, step: RuleStep, body: RuleBody
+) -> dict[str, Any]:
     """By the topic from which the job takes changes; it takes effect with one of the next batches."""
     directory = manager.directory(name)
     manager.records.begin()
@@ -58,19 +62,21 @@ def change_rule(manager: Jobs, asker: Known, own: OwnJob, name: str, step: str, 
 class LogLevelBody(Body):
     """From which level on a logger logs; `default` is as usual. `penstock` is Penstock's own, `spark` that of Spark's JVM, `root` all others of Python."""
 
-    level: Level | Literal["default"]
-    logger: Annotated[str, described_text(LOGGER)] = OWN
+    level: Level | Literal["default"] = Field(description="the least that is logged; default: as usual")
+    logger: Annotated[str, described_text(LOGGER)] = Field(
+        OWN, description="penstock, spark, root or the name of a logger"
+    )
 
 
 @router.get("/jobs/{name}/log-levels", summary="How much a job logs")
-def list_log_levels(manager: Jobs, asker: Viewer, name: str) -> dict[str, Any]:
+def list_log_levels(manager: Jobs, asker: Viewer, name: JobName) -> dict[str, Any]:
     """By logger, what was asked for."""
     manager.last_state(name)
     return shown_levels(manager.directory(name))
 
 
 @router.put("/jobs/{name}/log-levels", summary="Change how much a job logs")
-def set_log_level(manager: Jobs, asker: Known, own: OwnJob, name: str, body: LogLevelBody) -> dict[str, Any]:
+def set_log_level(manager: Jobs, asker: Known, own: OwnJob, name: JobName, body: LogLevelBody) -> dict[str, Any]:
     """Takes effect within a second in the driver, and with the next batch in its Python workers, without a restart; drivers that start later follow it too."""
     directory = manager.directory(name)
     with directory.acting():
@@ -81,7 +87,7 @@ def set_log_level(manager: Jobs, asker: Known, own: OwnJob, name: str, body: Log
 
 @router.get("/jobs/{name}/checkpoints", summary="The versions of a job's checkpoint", response_model=dict[str, Any])
 def list_checkpoints(
-    manager: Jobs, asker: Viewer, name: str, limit: Annotated[int, Query(ge=1, le=200)] = 50
+    manager: Jobs, asker: Viewer, name: JobName, limit: Annotated[int, Query(ge=1, le=200, description=AT_MOST)] = 50
 ) -> Response:
     """The newest first: when each was written, and how much state it names."""
     manager.last_state(name)
@@ -98,7 +104,7 @@ def list_pool_uses(manager: Jobs, asker: Viewer) -> Response:
 
 @router.get("/live/jobs/{name}/trace", summary="A few messages with all their tuples", response_class=EventStream)
 def follow_messages(
-    manager: Jobs, own: OwnJob, opened: Open, request: Request, name: str, events: Events = 0
+    manager: Jobs, own: OwnJob, opened: Open, request: Request, name: JobName, events: Events = 0
 ) -> EventStream:
     """Server-sent events: `trace` has a few messages of spouts of a batch, and every tuple of theirs that a bolt has taken. For those who may change the job."""
     if not manager.directory(name).plan().get("traceable", False):
@@ -108,13 +114,13 @@ def follow_messages(
 
 @router.get("/live/jobs/{name}/profile", summary="Where the time of a job goes", response_class=EventStream)
 def follow_profile(
-    manager: Jobs, own: OwnJob, opened: Open, request: Request, name: str, events: Events = 0
+    manager: Jobs, own: OwnJob, opened: Open, request: Request, name: JobName, events: Events = 0
 ) -> EventStream:
     """Server-sent events: `profile` has how often each stack was seen in the driver and in its Python workers since somebody began to look."""
     return _looked(manager, opened, request, name, "profile", events)
 
 
-def _looked(manager: Jobs, opened: Open, request: Request, name: str, kind: Kind, events: int) -> EventStream:
+def _looked(manager: Jobs, opened: Open, request: Request, name: JobName, kind: Kind, events: int) -> EventStream:
     directory = manager.directory(name)
 
     def looked() -> str:

@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from penstock.jobs.manager.access.tokens import Identity
 from penstock.jobs.manager.insight.watching import check_stream, renew, seen
 from penstock.jobs.manager.manager import LOOK, JobState, Manager
-from penstock.server.depends import Jobs, OwnJob
+from penstock.server.depends import JobName, Jobs, OwnJob
 from penstock.server.guard import Credential, Viewer, asker_of
 from penstock.server.routes.figures import rates
 from penstock.server.views import Views, measured_of, view_of
@@ -93,7 +93,7 @@ def follow_jobs(manager: Jobs, asker: Viewer, opened: Open, request: Request, ev
 
 @router.get("/live/jobs/{name}", summary="One job, as it moves", response_class=EventStream)
 def follow_job(
-    manager: Jobs, asker: Viewer, opened: Open, request: Request, name: str, events: Events = 0
+    manager: Jobs, asker: Viewer, opened: Open, request: Request, name: JobName, events: Events = 0
 ) -> EventStream:
     """Server-sent events: `job` has the job, the rates of its steps over the last seconds, and their totals."""
     manager.state(name)
@@ -104,8 +104,8 @@ def follow_job(
 class StreamQuery:
     """Which stream is looked at, and which of its records."""
 
-    step: Annotated[str, Query(max_length=300)]
-    port: Annotated[str, Query(max_length=100)] = "out"
+    step: Annotated[str, Query(max_length=300, description="the step whose output is looked at")]
+    port: Annotated[str, Query(max_length=100, description="which output of the step, such as a side output")] = "out"
     where: Annotated[str, Query(max_length=500, description="a condition, as an expression: n > 3")] = ""
 
 
@@ -115,7 +115,7 @@ def follow_stream(
     own: OwnJob,
     opened: Open,
     request: Request,
-    name: str,
+    name: JobName,
     stream: Annotated[StreamQuery, Depends()],
     events: Events = 0,
 ) -> EventStream:
@@ -137,7 +137,7 @@ def jobs_text(manager: Manager, views: Views) -> str:
     return f'{{"jobs":[{",".join(views.texts(manager, [seen[name] for name in sorted(seen)]))}]}}'
 
 
-def job_text(manager: Manager, name: str, asker: Identity) -> str:
+def job_text(manager: Manager, name: JobName, asker: Identity) -> str:
     """One job with its figures, as JSON; empty when it is gone."""
     state = manager.seen.get(name)
     if state is None:

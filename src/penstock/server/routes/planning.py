@@ -11,7 +11,7 @@ from pydantic import Field
 from penstock.errors import OptionError
 from penstock.jobs.manager.planning import MOST_TEXT, plan_text, plan_version, source_of
 from penstock.server.bodies import Body, described
-from penstock.server.depends import Jobs, OwnJob
+from penstock.server.depends import JobName, Jobs, OwnJob
 from penstock.server.guard import Submitter
 
 router = APIRouter()
@@ -22,13 +22,13 @@ class FlowText(Body):
     """A file of a flow: Python, SQL or YAML."""
 
     file: Annotated[str, described(_FILE.pattern)] = Field(description="its name, such as count.sql")
-    text: str = Field(max_length=MOST_TEXT)
+    text: str = Field(max_length=MOST_TEXT, description="the text of the file")
 
 
 class VersionText(Body):
     """Another text of the file that a job runs."""
 
-    text: str = Field(max_length=MOST_TEXT)
+    text: str = Field(max_length=MOST_TEXT, description="the text of the file")
 
 
 @router.post("/plans", summary="What a flow would do")
@@ -44,13 +44,13 @@ def make_plan(manager: Jobs, asker: Submitter, body: FlowText) -> dict[str, Any]
 
 
 @router.get("/jobs/{name}/source", summary="The file that a job runs")
-def read_source(manager: Jobs, own: OwnJob, name: str) -> dict[str, Any]:
+def read_source(manager: Jobs, own: OwnJob, name: JobName) -> dict[str, Any]:
     """Its text, for those who may change the job."""
     return source_of(manager, own.course.followed(own.job).version)
 
 
 @router.post("/jobs/{name}/plans", summary="What another version of a job would do")
-def make_version_plan(manager: Jobs, asker: Submitter, own: OwnJob, name: str, body: VersionText) -> dict[str, Any]:
+def make_version_plan(manager: Jobs, asker: Submitter, own: OwnJob, name: JobName, body: VersionText) -> dict[str, Any]:
     """Builds the job's flow with another text of its file, the other files of its bundle beside it; the bundle that is made can then be the upgrade."""
     made = plan_version(manager, own.course.followed(own.job).version, body.text, own.job.owner)
     manager.records.note(asker.owner, "plan", name, str(made["bundle"]))

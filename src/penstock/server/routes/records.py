@@ -12,7 +12,9 @@ from starlette.concurrency import run_in_threadpool
 from penstock.bridge.request_format import RequestFormat
 from penstock.jobs.manager.access.tokens import Identity
 from penstock.jobs.manager.insight.topics import JobLog, describe_log, read_on
+from penstock.server.depends import TopicName
 from penstock.server.guard import Viewer, identity
+from penstock.server.pages import AT_MOST
 from penstock.server.served_log import ServedLog
 
 router = APIRouter()
@@ -104,7 +106,7 @@ def list_topics(
     asker: Viewer,
     served: Served,
     after: Annotated[str, Query(max_length=300, description="names later than this one, for the next page")] = "",
-    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    limit: Annotated[int, Query(ge=1, le=1_000, description=AT_MOST)] = 100,
 ) -> TopicPage:
     """By name, with offsets, sizes and the groups that read them."""
     found = describe_log(JobLog(served.path, ()))["topics"]
@@ -116,7 +118,7 @@ async def put_records(
     asker: Producer,
     served: Served,
     request: Request,
-    topic: str,
+    topic: TopicName,
     key_field: Annotated[str, Query(max_length=300, description="the field of the JSON that is the key: user.id")] = "",
     key_header: Annotated[str, Query(max_length=100, description="the header that is the key")] = "",
 ) -> Response:
@@ -134,10 +136,10 @@ async def put_records(
 def read_topic(
     asker: Producer,
     served: Served,
-    topic: str,
-    partition: Annotated[int, Query(ge=0)] = 0,
+    topic: TopicName,
+    partition: Annotated[int, Query(ge=0, description="the partition to read")] = 0,
     offset: Annotated[int, Query(ge=0, description="`next` of the page before")] = 0,
-    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    limit: Annotated[int, Query(ge=1, le=1_000, description=AT_MOST)] = 100,
 ) -> RecordPage:
     """In their order. Records that retention has deleted are passed over; `next` is where to go on, also when there are none yet."""
     found, following = read_on(served.path, topic, partition, offset, limit)

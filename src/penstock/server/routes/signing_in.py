@@ -16,8 +16,8 @@ router = APIRouter()
 class SessionBody(Body):
     """What opens a session: the code of a link, or a token."""
 
-    code: str = Field("", max_length=200)
-    token: str = Field("", max_length=200)
+    code: str = Field("", max_length=200, description="the code of a link, which works once")
+    token: str = Field("", max_length=200, description="a token, in place of a code")
 
 
 @router.post("/sign-in-links", status_code=201, summary="Make a link that signs a browser in, once")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, suppress
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
 from pydantic import Field
 
 from penstock.errors import PenstockError
@@ -14,18 +14,19 @@ from penstock.jobs.manager.insight.clusters import ClusterLooks
 from penstock.jobs.manager.insight.topics import JobCluster, JobLog, clusters_of, describe_log, logs_of, peek, produce
 from penstock.jobs.manager.manager import Manager
 from penstock.server.bodies import Body
-from penstock.server.depends import Jobs
+from penstock.server.depends import Jobs, TopicName
 from penstock.server.guard import Known, Viewer, identity
-from penstock.server.pages import Paging
+from penstock.server.pages import AT_MOST, Paging
 
 router = APIRouter()
+LogId = Annotated[str, Path(description="the id of the log or cluster, as the list of logs has it")]
 
 
 class RecordBody(Body):
     """A record to put into a topic."""
 
-    value: str = Field(max_length=1 << 20)
-    key: str | None = Field(None, max_length=10_000)
+    value: str = Field(max_length=1 << 20, description="its value")
+    key: str | None = Field(None, max_length=10_000, description="its key; null: none")
 
 
 def _logs(manager: Manager, looks: ClusterLooks) -> dict[str, JobLog | JobCluster]:
@@ -57,7 +58,7 @@ Looks = Annotated[ClusterLooks, Depends(_looks)]
 
 
 def own_log(
-    manager: Jobs, looks: Looks, asker: Annotated[Identity, Depends(identity)], log: str
+    manager: Jobs, looks: Looks, asker: Annotated[Identity, Depends(identity)], log: LogId
 ) -> JobLog | JobCluster:
     """A log or a cluster, for who may change a job that uses it: it has what the job reads."""
     found = _logs(manager, looks).get(log)
@@ -88,11 +89,11 @@ def read_records(
     manager: Jobs,
     asker: Known,
     found: OwnLog,
-    log: str,
-    topic: str,
-    partition: Annotated[int | None, Query(ge=0)] = None,
+    log: LogId,
+    topic: TopicName,
+    partition: Annotated[int | None, Query(ge=0, description="only records of this partition; none: of all")] = None,
     where: Annotated[str, Query(max_length=1_000, description="a filter: total > 100 and kind = 'order'")] = "",
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    limit: Annotated[int, Query(ge=1, le=500, description=AT_MOST)] = 50,
 ) -> dict[str, list[dict[str, Any]]]:
     """The newest first. The filter is a small language over the fields of JSON; it runs no code."""
     with _acting(manager, found, asker):
@@ -100,7 +101,9 @@ def read_records(
 
 
 @router.post("/logs/{log}/topics/{topic}/records", status_code=201, summary="Put a record into a topic")
-def put_record(manager: Jobs, asker: Known, found: OwnLog, log: str, topic: str, body: RecordBody) -> dict[str, int]:
+def put_record(
+    manager: Jobs, asker: Known, found: OwnLog, log: LogId, topic: TopicName, body: RecordBody
+) -> dict[str, int]:
     """Where it is then."""
     manager.records.begin()
     with _acting(manager, found, asker):
