@@ -57,6 +57,28 @@ def test_a_missing_topic_of_the_log_is_told_with_the_command_that_makes_it(tmp_p
     check_outside(reading(ps.topic("order", "n bigint", path=tmp_path / "log")).graph)
 
 
+def test_all_that_is_missing_is_told_at_once(tmp_path: Path) -> None:
+    flow, log = ps.Flow("needs"), tmp_path / "log"
+    orders = flow.source("orders", ps.topic("orders", "n bigint", path=log))
+    refunds = flow.source("refunds", ps.topic("refunds", "n bigint", path=log))
+    old = flow.source("old", ps.files(tmp_path / "old.csv", "csv", "n bigint"))
+    orders.union("all", refunds, old).sink("out", ps.console())
+    lines = refusal(flow).splitlines()
+    assert [line.split(" reads ")[0] for line in lines] == ["'orders'", "'refunds'", "'old'"]
+    assert f"penstock topics create refunds --log {log}" in lines[1]
+    assert not log.exists()
+
+
+def test_all_topics_of_kafka_that_are_missing_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("confluent_kafka")
+    monkeypatch.setattr("penstock.connectors.kafka.preflight.check_cluster", lambda _: ["clicks", "order"])
+    said = refusal(reading(ps.kafka(["orders", "clicks", "refunds"], "n bigint", servers="localhost:1")))
+    first, second = said.splitlines()
+    assert "did you mean 'order'" in first
+    assert "penstock kafka topics --create orders --servers localhost:1" in first
+    assert "penstock kafka topics --create refunds --servers localhost:1" in second
+
+
 def test_a_topic_that_the_flow_itself_writes_is_made_by_it(tmp_path: Path) -> None:
     flow = reading(ps.topic("round", "n bigint", path=tmp_path / "log"))
     flow.source("more", ps.items([(1,)], "n bigint")).sink("back", ps.write_topic("round", path=tmp_path / "log"))

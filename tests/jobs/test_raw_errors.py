@@ -32,6 +32,7 @@ class Answer:
         Py4JNetworkError("Answer from Java side is empty"),
         ConnectionRefusedError(111, "Connection refused"),
         RuntimeError("An error occurred while trying to connect to the Java server (127.0.0.1:43211)"),
+        RuntimeError("An error occurred while calling o53.awaitTermination"),
     ],
 )
 def test_a_jvm_that_was_killed(error: Exception) -> None:
@@ -40,6 +41,11 @@ def test_a_jvm_that_was_killed(error: Exception) -> None:
     assert "continues from its checkpoint" in said
     assert "spark.driver.memory" in said
     assert "Py4J" not in said
+
+
+def test_a_call_that_fails_within_the_jvm_is_not_its_end() -> None:
+    error = RuntimeError("An error occurred while calling o53.load.\n: java.lang.IllegalStateException: no such thing")
+    assert "no such thing" in str(as_run_error(error))
 
 
 def test_a_cause_that_cannot_be_asked_for_any_more_hides_nothing() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from penstock.connectors.registry import connector_of
+from penstock.errors import SetupError
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, Sink
 from penstock.graph.run.master import LOCAL, is_on_one_machine
@@ -15,6 +16,10 @@ from penstock.graph.run.master import LOCAL, is_on_one_machine
 PATIENCE = 10.0
 """Seconds that a server has to answer."""
 Options = Mapping[str, Any]
+
+
+class Missing(SetupError):
+    """A topic or a file that a step reads is not there. What else is missing is looked for all the same, and told with it."""
 
 
 @dataclass(frozen=True)
@@ -79,17 +84,27 @@ Makes = Callable[[Options], str]
 
 
 def check_outside(graph: Graph, master: str = LOCAL) -> None:
-    """Raises SetupError for what is missing, with the step that needs it and the command that mends it.
+    """Looks for what a flow needs outside.
 
     Args:
         graph: The flow.
         master: Where Spark is to run its tasks.
+
+    Raises:
+        SetupError: A server does not answer, or topics and files are missing: all of them, each with the step that needs it and the
+            command that mends it.
     """
     made = frozenset(_made(sink.endpoint) for sink in graph.sinks)
+    missing: list[str] = []
     for step, endpoint, fields in _endpoints(graph):
         check = _part(endpoint, "check")
         if check is not None:
-            cast("Check", check)(Preflight(step, endpoint.options, fields, made, PATIENCE, master))
+            try:
+                cast("Check", check)(Preflight(step, endpoint.options, fields, made, PATIENCE, master))
+            except Missing as error:
+                missing.append(str(error))
+    if missing:
+        raise SetupError("\n".join(missing))
 
 
 def check_sent(graph: Graph, sent: frozenset[str], folder: Path, *, is_new: bool = True) -> list[str]:

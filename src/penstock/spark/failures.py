@@ -51,6 +51,7 @@ _DISK_ADVICE = (
 _GONE = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError")
 _JVM_GONE = re.compile(
     r"Answer from Java side is empty|Error while (?:sending|receiving)|while trying to connect to the Java server"
+    r"|\AAn error occurred while calling [\w.$]+\Z"  # all that py4j raises where its connection breaks within a call
 )
 _JVM_ADVICE = (
     "Spark's JVM has ended while the flow ran: it was killed (by hand, or by the system for want of memory) or it crashed. What was "

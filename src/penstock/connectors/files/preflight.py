@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 from penstock.connectors.files.disk import plain_path
-from penstock.connectors.preflight import Options, Preflight, Submission
+from penstock.connectors.preflight import Missing, Options, Preflight, Submission
 from penstock.errors import SetupError, nearest
 
 
@@ -22,7 +22,7 @@ def check_path(asked: Preflight) -> None:
     folder = Path(path).absolute().parent
     there = sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
     hint = f"; {nearest(Path(path).name, there)}" if there else ""
-    raise SetupError(
+    raise Missing(
         f"{asked.step!r} reads {path}, and there is no such file or directory{hint}. "
         f"If files will arrive there, make it first: mkdir -p {shlex.quote(str(Path(path).absolute()))}"
     )

@@ -120,6 +120,11 @@ class KafkaLedger:
         finally:
             self._consumer.unassign()
 
+    def begin_anew(self) -> None:
+        """Forgets what was read: the next `last` reads the topic from its beginning, with a new reader."""
+        self.close()
+        self._position, self._entry = 0, None
+
     def close(self) -> None:
         """Closes the reader."""
         if self._consumer is not None:

@@ -64,6 +64,7 @@ class KafkaWriter:
         self.interrupted = threading.Event()
         """Set by another thread when the writer is to give up what it tries."""
         self._next: Future[Ready] | None = None
+        self._shown = -1
 
     def check_interrupted(self, last: str) -> None:
         """Ends a row of tries; called between two, with what the last one said.
@@ -100,10 +101,23 @@ class KafkaWriter:
         """A producer that has taken over, then the ledger: in this order. `more` are settings of this producer alone."""
         producer = self._initiated(more)
         try:
-            return Ready(producer, self.ledger.last() if self.ledger is not None else None)
+            return Ready(producer, self._last(self.ledger) if self.ledger is not None else None)
         except BaseException:
             discard(producer)
             raise
+
+    def _last(self, ledger: KafkaLedger) -> Entry | None:
+        """The last line, which is not older than the last batch that this writer has shown; a reader that missed it reads all anew."""
+        entry = ledger.last()
+        if _batch_of(entry) < self._shown:
+            ledger.begin_anew()
+            entry = ledger.last()
+        if _batch_of(entry) < self._shown:
+            raise DeliveryError(
+                f"{self.name}: the ledger {ledger.topic!r} says batch {_batch_of(entry)}, and this driver has shown batch {self._shown}: lines "
+                f"of it are lost. Restore the topic, or start afresh with --fresh and an empty sink"
+            )
+        return entry
 
     def _initiated(self, more: Mapping[str, Any] | None = None) -> Producer:
         """A producer that has taken over."""
@@ -189,6 +203,7 @@ class KafkaWriter:
         if self.ledger is not None:
             self._send_line(producer, Entry.of(batch, self.fence, rows.num_rows, crc_of(rows), refused))
         producer.commit_transaction(PATIENCE)
+        self._shown = batch.id
         passing("after sink commit", batch.id)
         producer.close()
         self.prepare()
@@ -242,6 +257,10 @@ class Transaction:
                 pass  # whoever comes next takes over the id, which aborts it
             discard(self.producer)
             self.producer = None
+
+
+def _batch_of(entry: Entry | None) -> int:
+    return -1 if entry is None else entry.batch
 
 
 def _pause(attempt: int) -> None:

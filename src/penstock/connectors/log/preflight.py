@@ -6,7 +6,7 @@ import shlex
 from contextlib import suppress
 from pathlib import Path
 
-from penstock.connectors.preflight import Options, Preflight, Submission
+from penstock.connectors.preflight import Missing, Options, Preflight, Submission
 from penstock.errors import SetupError, nearest
 from penstock.log import Log, TopicExists
 
@@ -20,7 +20,7 @@ def check_topic(asked: Preflight) -> None:
     make_if_asked(asked.options)
     topics = _topics(path)
     if topic not in topics:
-        raise SetupError(
+        raise Missing(
             f"{asked.step!r} reads the topic {topic!r}, and the log at {path} has none of that name; {nearest(topic, topics)}. "
             f"Make it: penstock topics create {topic} --log {shlex.quote(str(Path(path).absolute()))}"
         )

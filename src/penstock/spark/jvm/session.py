@@ -17,6 +17,7 @@ from penstock.connectors.kafka.jars import Jar
 from penstock.errors import SetupError
 from penstock.graph.run.master import is_in_one_jvm, is_on_one_machine
 from penstock.spark.jvm.command import DAEMON, DAEMON_MODULE, OPTIONS
+from penstock.spark.jvm.ending import quiet_ending
 from penstock.spark.jvm.gateway import jvm_is_up, start_jvm
 from penstock.spark.jvm.hardening import EVERYWHERE, LOCAL_SECURITY, check_encryption, left_weak
 from penstock.spark.jvm.heap import gc_options
@@ -91,6 +92,7 @@ def session(
         made = {**(socket_settings() if is_in_one_jvm(where) else {}), **made}
     from pyspark.sql import SparkSession
 
+    quiet_ending()
     spark = SparkSession.builder.config(map=dict(made)).getOrCreate()
     if "PYSPARK_GATEWAY_PORT" in os.environ and not _own_log_settings(given):
         spark.sparkContext.setLogLevel("ERROR")
