@@ -9,14 +9,19 @@ from typing import Any
 
 import pytest
 
+from penstock.errors import OptionError
 from penstock.graph.nodes import DEAD
 from penstock.jobs.manager.insight.dead_letters import JobDeadLetters
 from penstock.jobs.manager.insight.topics import logs_of
+from penstock.jobs.manager.processes.directory import DRIVER, JobDirectory
+from penstock.jobs.manager.processes.stacks import dump_stacks
 from penstock.live.dead_letters.replay import Replays
 from penstock.live.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from penstock.log import Log
 from tests.server.conftest import Service
 
+NO_DRIVER = "there is no driver to ask; the job does not run"
+NOT_HERE = "the driver is starting, or runs on another machine; ask again, or ask the server there"
 PAYLOAD = json.dumps({"schema": "n bigint", "record": {"n": 1}})
 
 
@@ -75,7 +80,18 @@ def test_a_driver_that_is_none_of_the_jobs_is_not_asked_for_its_stacks(service: 
     directory = service.manager.directory(job)
     directory.write_progress({"phase": "running", "pid": 1})
     status, _, body = service.ask("POST", f"/api/v1/jobs/{job}/stacks", service.token("operator"), {})
-    assert (status, json.loads(body)["detail"]) == (422, "there is no driver to ask; the job does not run")
+    assert (status, json.loads(body)["detail"]) in [(422, NO_DRIVER), (422, NOT_HERE)], "whether its driver has begun"
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_a_driver_that_is_not_here_is_told_from_one_that_is_not_there(tmp_path: Path, is_held: bool) -> None:
+    directory = JobDirectory(tmp_path)
+    lock = directory.lock(DRIVER) if is_held else None
+    with pytest.raises(OptionError, match=NOT_HERE if is_held else NO_DRIVER):
+        dump_stacks(directory, {"phase": "running", "pid": 1})
+    assert directory.is_held(DRIVER) == is_held
+    if lock is not None:
+        lock.close()
 
 
 @pytest.fixture(scope="module")

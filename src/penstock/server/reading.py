@@ -42,7 +42,7 @@ class HeadRequests:
 async def check_query(request: Request) -> None:
     """Refuses a parameter that the route does not know, or one that is given twice: a filter that is misspelt would be none."""
     route = request.scope.get("route")
-    if not isinstance(route, APIRoute) or route.path in _FROM_ELSEWHERE:
+    if not isinstance(route, APIRoute) or request.url.path in _FROM_ELSEWHERE:
         return
     known = _queries(route.dependant)
     asked = [name for name, _ in request.query_params.multi_items()]

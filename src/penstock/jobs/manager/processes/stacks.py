@@ -45,7 +45,7 @@ def _driver_of(directory: JobDirectory, progress: Mapping[str, object]) -> int:
         if str(directory.path).encode() in command:
             return pid
     if directory.is_held(DRIVER):
-        raise OptionError("the driver runs on another machine; ask the server there")
+        raise OptionError("the driver is starting, or runs on another machine; ask again, or ask the server there")
     raise OptionError("there is no driver to ask; the job does not run")
 
 
