@@ -123,3 +123,21 @@ def test_what_grouping_sets_keep_is_said_by_the_names_of_their_columns() -> None
         kept = [step["keeps"] for step in describe(flow.graph)["steps"] if "grouping" in step["keeps"]]
         assert kept
         assert not any("__" in each for each in kept)
+
+
+@pytest.mark.parametrize(
+    ("frame", "says"),
+    [
+        (
+            "RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW",
+            "the rows of open frames per x, until event time is 1h past them",
+        ),
+        ("ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "the rows of open frames per x, for ever"),
+        ("ROWS UNBOUNDED PRECEDING", "one row of sums per x, for ever"),
+    ],
+)
+def test_over_says_for_how_long_it_keeps(frame: str, says: str) -> None:
+    text = f"SELECT sum(x) OVER (PARTITION BY x ORDER BY ts {frame}) AS s FROM a"
+    given = ps.Flow("over").source("a", ps.items([], "x bigint, ts timestamp"), event_time="ts")
+    (step,) = [s for s in describe(ps.sql_flow(text, {"a": given}).graph)["steps"] if s["kind"] == "over"]
+    assert (step["keeps"], step["kept_for_ever"]) == (says, says.endswith("for ever"))

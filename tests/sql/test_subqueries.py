@@ -205,3 +205,19 @@ def test_windows_of_group_by_beside_a_subquery_are_those_of_the_table_functions(
     found = answer(older)
     assert len(found) >= 5
     assert found == answer(newer)
+
+
+@pytest.mark.parametrize(
+    "test", ["EXISTS ({0})", "NOT EXISTS ({0})", "o.customer IN ({0})", "(EXISTS ({0}) OR o.id = 1)"]
+)
+@pytest.mark.parametrize("kind", ["INTERSECT", "UNION"])
+def test_a_set_operation_that_reads_the_query_around_it_says_how_to_write_it(test: str, kind: str) -> None:
+    inner = f"SELECT p.name FROM people p WHERE p.name = o.customer {kind} SELECT city FROM people"
+    with pytest.raises(SqlError, match=f"a side of {kind} reads the query around it; put {kind} into FROM"):
+        ps.sql_flow(f"SELECT o.id FROM orders o WHERE {test.format(inner)}", tables())
+
+
+def test_what_is_said_of_a_set_operation_works() -> None:
+    both = "SELECT name FROM people INTERSECT SELECT customer FROM orders"
+    text = f"SELECT o.id FROM orders o WHERE EXISTS (SELECT 1 FROM ({both}) AS s WHERE s.name = o.customer)"
+    assert answer(text) == [(1,), (2,), (3,), (4,), (6,)]

@@ -10,7 +10,7 @@ from penstock.connectors.local import LocalSink, LocalSource, Record
 from penstock.connectors.postgres.changes import Changes
 from penstock.connectors.postgres.preflight import check_server
 from penstock.connectors.postgres.sink import CopyTask, PostgresSink, StagedCopy
-from penstock.connectors.postgres.source import Incremental
+from penstock.connectors.postgres.source import rows_of
 from penstock.connectors.postgres.table import Moves
 from penstock.connectors.ranges import Ranges
 from penstock.graph.row import Row
@@ -21,7 +21,7 @@ from penstock.kernels.records.reading import MalformedRecord
 def read_rows(source: LocalSource) -> Iterator[Record]:
     """The rows that are there, in the order of the growing column."""
     check_server(source.preflight())
-    return _records(Incremental(source.options, source.schema, source.step))
+    return _records(rows_of(source.options, source.schema, source.step))
 
 
 def read_changes(source: LocalSource) -> Iterator[Record]:

@@ -47,7 +47,7 @@ class PostgresSource(SourceConnector):
 
     def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The rows that are there."""
-        return bounded_of(spark, Incremental(context.options, context.schema, context.step), context)
+        return bounded_of(spark, rows_of(context.options, context.schema, context.step), context)
 
 
 class Incremental(Ranges):
@@ -219,6 +219,29 @@ class Incremental(Ranges):
 
     def _ask(self, statement: Any, values: list[Any] | None = None) -> list[Any]:
         return self.address.kept(self.who).execute(statement, values or None).fetchall()
+
+
+class Whole(Incremental):
+    """All rows, as they are when they are read; there is no growing column to go by."""
+
+    def everything(self) -> Offset:
+        """The one place after the first."""
+        return {"by": "all"}
+
+    def stretches(self, start: Offset, end: Offset) -> Sequence[Stretch]:
+        """One statement reads it, so that all rows are of one moment."""
+        return [Stretch([], [])] if start != end else []
+
+    def _between(self, low: list[str], high: list[str]) -> Any:
+        return driver().sql.SQL("true")
+
+    def _keys(self, way: str = "") -> Any:
+        return driver().sql.SQL("1")
+
+
+def rows_of(options: dict[str, Any], fields: Schema, step: str) -> Incremental:
+    """What reads the rows that are there: by the growing column, or all at once where there is none."""
+    return (Incremental if options["by"] else Whole)(options, fields, step)
 
 
 def _renamed(columns: list[Any]) -> Any:

@@ -87,6 +87,12 @@ def postgres(
     return Endpoint("postgres", options, made, capabilities=replace(_POSTGRES_SOURCE, runs_locally=True))
 
 
+def postgres_table(url: str, table: str, schema: Schema) -> Endpoint:
+    """A table of PostgreSQL as it is when it is read, whole: the table of a look-up. It has no order, so no flow can follow it."""
+    made = postgres(url, table, by=schema.names[0], schema=schema)
+    return replace(made, options={**made.options, "by": []})
+
+
 @spelled
 def postgres_changes(
     url: str,

@@ -39,7 +39,7 @@ CHANGED = "changed"
 HOWS = ("inner", "left", "right", "full")
 DIRECTIONS = ("backward", "forward", "nearest")
 Refresh: TypeAlias = int | str | Callable[[], object] | None
-"""When a table is read again: after so many microseconds, when its files have CHANGED, or when what a function says has."""
+"""When a table is read again: after so many microseconds (0: in every batch), when its files have CHANGED, or when what a function says has."""
 _UNTIMED = (TimeField(""), TimeField(""))
 Sourced: TypeAlias = tuple[t.Field, tuple[str, str]]
 """A field of a result, with the fields of the left and the right that it is taken from."""
@@ -102,7 +102,7 @@ class JoinStatic(Node):
 
     def _refresh(self) -> str:
         if isinstance(self.refresh, int):
-            return f"every {shown(self.refresh)}"
+            return f"every {shown(self.refresh)}" if self.refresh else "every batch"
         return self.refresh if isinstance(self.refresh, str) else label(self.refresh)
 
 

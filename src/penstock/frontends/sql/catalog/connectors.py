@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.errors import nearest
+from penstock.errors import PenstockError, nearest
+from penstock.frontends.sql.catalog.spans import flink_span
 from penstock.frontends.sql.text.source import SqlText
+from penstock.graph.duration import micros
 from penstock.graph.endpoints import basic, kafka, log, servers
 from penstock.graph.nodes import Endpoint
 from penstock.graph.schema import Schema
@@ -64,6 +66,14 @@ class Given:
         except ValueError:
             raise self.wrong(names, "a whole number", written) from None
 
+    def span(self, *names: str) -> int | None:
+        """A span of time in microseconds, as Flink writes it."""
+        written = self.get(*names)
+        try:
+            return micros(flink_span(written)) if written else None
+        except PenstockError:
+            raise self.wrong(names, "a span of time such as '10 min'", written) from None
+
     def flag(self, *names: str, default: bool) -> bool:
         """True or false."""
         written = self.get(*names)
@@ -95,11 +105,20 @@ Make = Callable[[Given], Endpoint]
 
 
 @dataclass(frozen=True)
+class LookedUp:
+    """A table of a look-up: what reads it whole, and after how many microseconds again; 0 is in every batch, None never."""
+
+    endpoint: Endpoint
+    refresh: int | None
+
+
+@dataclass(frozen=True)
 class Maker:
-    """How the endpoints of a connector are made, for reading and for writing."""
+    """How the endpoints of a connector are made: for reading, for writing, and for a look-up where that is another one."""
 
     reads: Make | None = None
     writes: Make | None = None
+    looks_up: Callable[[Given], LookedUp] | None = None
 
 
 _SERVERS = ("properties.bootstrap.servers", "properties.group.id")
@@ -204,11 +223,51 @@ def _url(given: Given) -> str:
     return url
 
 
+_CACHES = ("NONE", "PARTIAL", "FULL")
+
+
+def _without_effect_on_postgres(given: Given) -> None:
+    """Options of Flink's that ask for nothing here: batches are read, looked up and written whole."""
+    for name in ("driver", "connection.max-retry-timeout", "scan.auto-commit", "lookup.max-retries"):
+        given.get(name)
+    for name in ("sink.buffer-flush.max-rows", "sink.buffer-flush.interval", "sink.max-retries"):
+        given.get(name)
+    for name in ("lookup.cache.max-rows", "lookup.partial-cache.max-rows"):
+        given.get(name)
+    for name in ("lookup.partial-cache.cache-missing-key", "lookup.cache.caching-missing-key"):
+        given.get(name)
+
+
+def _lookup_refresh(given: Given) -> int | None:
+    """After how many microseconds a look-up reads the table again."""
+    cache = given.get("lookup.cache").upper()
+    if cache not in ("", *_CACHES):
+        raise given.wrong(("lookup.cache",), "'NONE', 'PARTIAL' or 'FULL'", cache)
+    after = ("lookup.partial-cache.expire-after-write", "lookup.cache.ttl")
+    again = given.span("lookup.full-cache.periodic-reload.interval")
+    kept = given.span(*after)
+    if cache == "FULL":
+        return again
+    return 0 if cache == "NONE" else kept or 0
+
+
+def _looked_up_postgres(given: Given) -> LookedUp:
+    for name in ("scan.by", "by", "scan.fetch-size", "rows_per_batch", "mode", "create"):
+        given.get(name)
+    _without_effect_on_postgres(given)
+    refresh = _lookup_refresh(given)
+    return LookedUp(servers.postgres_table(_url(given), given.need("table-name", "table"), given.schema), refresh)
+
+
 def _postgres(given: Given) -> Endpoint:
+    _without_effect_on_postgres(given)
+    _lookup_refresh(given)
     by = tuple(n.strip() for n in given.get("scan.by", "by").split(",") if n.strip()) or given.key
     if not by:
         raise given.text.error(
-            given.at, "a table that is read from PostgreSQL needs 'scan.by' = 'a column that only grows'"
+            given.at,
+            "a table that is read from PostgreSQL needs 'scan.by' = 'a column that only grows'; only a look-up, JOIN ... FOR SYSTEM_TIME AS OF "
+            "a column of PROCTIME(), reads it without",
         )
     url, table = _url(given), given.need("table-name", "table")
     most = given.number("scan.fetch-size", "rows_per_batch") or 100_000
@@ -218,6 +277,8 @@ def _postgres(given: Given) -> Endpoint:
 def _write_postgres(given: Given) -> Endpoint:
     for name in ("scan.by", "by", "scan.fetch-size", "rows_per_batch"):
         given.get(name)
+    _without_effect_on_postgres(given)
+    _lookup_refresh(given)
     create = given.flag("create", default=False)
     mode = given.get("mode")
     return servers.write_postgres(
@@ -267,8 +328,8 @@ CONNECTORS: dict[str, Maker] = {
     "upsert-kafka": Maker(_kafka, _write_kafka),
     "topic": Maker(_topic, _write_topic),
     "log": Maker(_topic, _write_topic),
-    "jdbc": Maker(_postgres, _write_postgres),
-    "postgres": Maker(_postgres, _write_postgres),
+    "jdbc": Maker(_postgres, _write_postgres, _looked_up_postgres),
+    "postgres": Maker(_postgres, _write_postgres, _looked_up_postgres),
     "postgres-cdc": Maker(_postgres_changes),
     "redis": Maker(_redis, _write_redis),
     "http": Maker(writes=_http),

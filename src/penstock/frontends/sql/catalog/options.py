@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from penstock.errors import FlowError, PenstockError, nearest
-from penstock.frontends.sql.catalog.connectors import CONNECTORS, Given, Maker
+from penstock.frontends.sql.catalog.connectors import CONNECTORS, Given, LookedUp, Maker
 from penstock.frontends.sql.text.source import SqlText
 from penstock.frontends.sql.text.statements import CreateTable
 from penstock.graph.nodes import Endpoint, OnError, on_error_of
 from penstock.graph.nodes.policy import SKIP
 from penstock.graph.schema import Schema
 
+T = TypeVar("T")
 PARTITION_OPTION = "watermark.partition"
 """The option that names the column whose values have a watermark each, such as the partition of a topic."""
 ON_ERROR = "on-error"
@@ -60,6 +64,12 @@ def source_of(text: SqlText, definition: CreateTable, schema: Schema) -> Endpoin
     return _made(given, maker.reads)
 
 
+def looked_up_of(text: SqlText, definition: CreateTable, schema: Schema) -> LookedUp | None:
+    """What a look-up reads of a table whose connector has a way of its own for it; None where it has none."""
+    given, maker = _given(text, definition, schema)
+    return None if maker.looks_up is None else _made(given, maker.looks_up)
+
+
 def sink_of(text: SqlText, definition: CreateTable, schema: Schema) -> Endpoint:
     """The endpoint that writes a table."""
     given, maker = _given(text, definition, schema)
@@ -90,12 +100,12 @@ def _given(text: SqlText, definition: CreateTable, schema: Schema) -> tuple[Give
     return given, CONNECTORS[kind.lower()]
 
 
-def _made(given: Given, make: object) -> Endpoint:
+def _made(given: Given, make: Callable[[Given], T]) -> T:
     try:
-        endpoint: Endpoint = make(given)  # type: ignore[operator]
+        made = make(given)
     except PenstockError as error:
         if getattr(error, "column", 0):
             raise
         raise given.text.error(given.at, str(error)) from None
     given.check_all_used()
-    return endpoint
+    return made

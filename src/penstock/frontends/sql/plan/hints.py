@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
 from penstock.errors import PenstockError, nearest
+from penstock.frontends.sql.catalog.spans import flink_span
 from penstock.frontends.sql.plan.context import Planning
 from penstock.frontends.sql.plan.statements.settings import TTL
 from penstock.frontends.sql.text.hints import place_in_hint
@@ -32,7 +31,7 @@ def ttl_of(planning: Planning, tree: exp.Select) -> int | None:
 def span_set(planning: Planning, name: str) -> int | None:
     """A span of time that SET has set; None where it is not set, or zero."""
     written = planning.session.settings.get(name, "")
-    return micros(_compact(written), name) or None if written else None
+    return micros(flink_span(written), name) or None if written else None
 
 
 def _ttls(planning: Planning, tree: exp.Select, hint: exp.Expr) -> list[int]:
@@ -73,7 +72,7 @@ def _pairs(text: SqlText, hint: exp.Anonymous) -> list[Pair]:
 
 def _span(text: SqlText, written: str, place: int) -> int:
     try:
-        return micros(_compact(written), "STATE_TTL")
+        return micros(flink_span(written), "STATE_TTL")
     except PenstockError as error:
         raise text.error(place, str(error)) from None
 
@@ -100,19 +99,3 @@ def _check_lookup(planning: Planning, tree: exp.Select, pairs: list[Pair]) -> No
             _check_table(planning, tree, value, place)
     if not any(name == "table" for name, _, _ in pairs):
         raise planning.text.error(place_in_hint(planning.text, "LOOKUP"), "expected LOOKUP('table' = 'name', ...)")
-
-
-def _compact(span: str) -> str:
-    """A span as Flink writes it, such as `1 h` or `10 min`."""
-    words = {
-        "min": "m",
-        "minute": "m",
-        "minutes": "m",
-        "sec": "s",
-        "second": "s",
-        "seconds": "s",
-        "hour": "h",
-        "hours": "h",
-    }
-    days = {"day": "d", "days": "d"}
-    return re.sub(r"[a-z]+", lambda m: {**words, **days}.get(m[0], m[0]), span.lower())

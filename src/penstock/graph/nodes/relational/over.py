@@ -13,7 +13,7 @@ from penstock.graph.aggregates.calls import AggregateCall
 from penstock.graph.duration import shown
 from penstock.graph.expr import Call, Expr, Literal, to_text, type_of_expr
 from penstock.graph.ids import child
-from penstock.graph.nodes.base import LATE, Changes, Inputs, Output, Settings, TimeField, counted
+from penstock.graph.nodes.base import FOR_EVER, LATE, Changes, Inputs, Output, Settings, TimeField, counted
 from penstock.graph.nodes.changes import visible
 from penstock.graph.nodes.keyed import Keyed
 from penstock.graph.nodes.ordering import check_terms, time_of
@@ -286,9 +286,22 @@ class Over(OverStep):
 
     @property
     def keeps(self) -> str:
-        """The rows of open frames."""
+        """The rows of open frames: those of a span of event time go with it, a number of rows stays."""
         per = f" per {', '.join(self.keys)}" if self.keys else ""
-        return f"{'one row of sums' if self.frame.before is None else 'the rows of open frames'}{per}"
+        what = "one row of sums" if self.frame.before is None else "the rows of open frames"
+        return f"{what}{per}, {self._kept_for}"
+
+    @property
+    def _kept_for(self) -> str:
+        names = {c.call.name.lower() for c in self.calls if isinstance(c.call, Call)}
+        if (
+            names & {"row_number", "rank", "dense_rank"}
+            or not self.frame.before
+            or self.frame.unit == ROWS
+            or self.arrival
+        ):
+            return FOR_EVER
+        return f"until event time is {shown(int(self.frame.before))} past them"
 
     @property
     def _frame(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from penstock.frontends.sql.catalog.catalog import Table
-from penstock.frontends.sql.catalog.options import source_of
+from penstock.frontends.sql.catalog.options import looked_up_of, source_of
 from penstock.frontends.sql.expr.scope import Relation, VisibleColumn
 from penstock.frontends.sql.plan.context import Planning, fresh
 from penstock.frontends.sql.plan.joins.joins import apart, keys_of, kind_of, pairs_of
@@ -19,7 +19,7 @@ from penstock.frontends.sql.plan.windows.windows import settled, time_of
 from penstock.graph.compose import add_join
 from penstock.graph.expr import Call, Cast, Column, Expr, columns_of
 from penstock.graph.nodes import AsOfJoin, Endpoint, JoinStatic, LookupJoin, Port, Select, Top, Where
-from penstock.graph.nodes.join import CHANGED
+from penstock.graph.nodes.join import CHANGED, Refresh
 from penstock.graph.order import Term
 from penstock.graph.relational.versions import add_versioned_join
 
@@ -37,9 +37,9 @@ def _temporal(planning: Planning, left: Relation, tree: exp.Join) -> Relation:
     left = settled(planning, left, tree)
     time = tree.this.args["version"].expression
     if _is_now(planning, left, time):
-        endpoint = _static(planning, tree.this)
-        if endpoint is not None:
-            return _looked_up(planning, left, tree, how, endpoint)
+        found = _static(planning, tree.this)
+        if found is not None:
+            return _looked_up(planning, left, tree, how, found)
         return _matched(planning, left, tree, how, versions=False)
     _check_time(planning, left, time)
     return _matched(planning, left, tree, how, versions=True)
@@ -62,17 +62,33 @@ def _check_time(planning: Planning, left: Relation, time: exp.Expr) -> None:
     time_of(planning, left, found, time)
 
 
-def _static(planning: Planning, tree: exp.Expr) -> Endpoint | None:
-    """The endpoint of a table that a connector holds and that has no time of its own."""
+@dataclass(frozen=True)
+class _Static:
+    """A table to look up in, and when it is read again."""
+
+    endpoint: Endpoint
+    refresh: Refresh
+
+
+def _static(planning: Planning, tree: exp.Expr) -> _Static | None:
+    """A table that a connector holds and that has no time of its own."""
     found = planning.catalog.find(tree.name)
     if not isinstance(found, Table):
         return None
     if found.definition is None:
-        return found.endpoint
+        return None if found.endpoint is None else _watched(found.endpoint)
     if found.definition.watermark is not None or any(c.computed is not None for c in found.definition.columns):
         return None
-    made = found.endpoint or source_of(found.text or planning.text, found.definition, physical(found.definition))
-    return replace(made, schema=physical(found.definition), bounded=True) if made.bounded or found.endpoint else None
+    text, schema = found.text or planning.text, physical(found.definition)
+    looked = None if found.endpoint else looked_up_of(text, found.definition, schema)
+    if looked is not None:
+        return _Static(looked.endpoint, looked.refresh)
+    made = found.endpoint or source_of(text, found.definition, schema)
+    return _watched(replace(made, schema=schema, bounded=True)) if made.bounded or found.endpoint else None
+
+
+def _watched(endpoint: Endpoint) -> _Static:
+    return _Static(endpoint, CHANGED if endpoint.capabilities.can_watch else None)
 
 
 def _without_version(tree: exp.Table) -> exp.Table:
@@ -81,8 +97,9 @@ def _without_version(tree: exp.Table) -> exp.Table:
     return made
 
 
-def _looked_up(planning: Planning, left: Relation, tree: exp.Join, how: str, endpoint: Endpoint) -> Relation:
+def _looked_up(planning: Planning, left: Relation, tree: exp.Join, how: str, table: _Static) -> Relation:
     """A look-up in a table of a connector: native, without state."""
+    endpoint = table.endpoint
     assert endpoint.schema is not None
     names = endpoint.schema.names
     static = Relation(left.port, tuple(VisibleColumn("", n, n) for n in names))
@@ -92,8 +109,7 @@ def _looked_up(planning: Planning, left: Relation, tree: exp.Join, how: str, end
     have = planning.schema(left.port).names
     columns = (*((n, Column(n)) for n in have), *keys.items())
     port = planning.add(Select(planning.step("lookup-keys"), (left.port,), columns), tree)
-    refresh = CHANGED if endpoint.capabilities.can_watch else None
-    node = JoinStatic(planning.step("lookup"), (port,), endpoint, tuple(keys), how, refresh)
+    node = JoinStatic(planning.step("lookup"), (port,), endpoint, tuple(keys), how, table.refresh)
     found = planning.add(node, tree)
     both = replace(left, port=found, columns=left.columns + right.columns)
     if rest and how == "left":

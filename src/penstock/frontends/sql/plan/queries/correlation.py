@@ -103,6 +103,24 @@ def reads_around(planning: Planning, relation: Relation, query: exp.Select) -> b
     )
 
 
+def check_sides(planning: Planning, relation: Relation, query: exp.Expr) -> None:
+    """UNION, INTERSECT and EXCEPT of a condition stand for themselves: what is read around them is a condition over their result.
+
+    Raises:
+        SqlError: a side of them reads the query around; with the way out.
+    """
+    if not isinstance(query, exp.SetOperation):
+        return
+    for side in (query.this.unnest(), query.expression.unnest()):
+        check_sides(planning, relation, side)
+        if isinstance(side, exp.Select) and side.args.get("from_") and reads_around(planning, relation, side):
+            kind = query.key.upper()
+            raise planning.text.error(
+                side,
+                f"a side of {kind} reads the query around it; put {kind} into FROM of the subquery as a table, and compare its columns in WHERE",
+            )
+
+
 def read_around(planning: Planning, relation: Relation, query: exp.Select) -> list[exp.Column]:
     """The columns of the query around it that a subquery reads, in its conditions and its select list."""
     known = tables_of(planning, query)

@@ -19,6 +19,7 @@ from penstock.frontends.sql.plan.joins.joins import JoinPart, joined
 from penstock.frontends.sql.plan.queries.aggregate_calls import is_aggregated
 from penstock.frontends.sql.plan.queries.correlation import (
     KEY,
+    check_sides,
     decorrelated,
     goes_by_keys,
     inside_of,
@@ -196,6 +197,7 @@ class _Test:
         if len(self.test.values) > 1:
             return False
         if not isinstance(query, exp.Select) or query.args.get("from_") is None:
+            check_sides(self.planning, relation, query)
             return True
         if not reads_around(self.planning, relation, query):
             return True

@@ -10,6 +10,7 @@ from penstock.frontends.sql.plan.joins.joins import JoinPart, joined
 from penstock.frontends.sql.plan.queries.conditions import holds_query
 from penstock.frontends.sql.plan.queries.correlation import (
     INNER,
+    check_sides,
     inside_of,
     is_plain_query,
     is_star,
@@ -46,6 +47,7 @@ def _by_join(
     planning: Planning, relation: Relation, test: SubqueryTest, negated: bool, place: exp.Expr
 ) -> Relation | None:
     """The rows for which a test is true, where a join finds them; None where it needs to be computed."""
+    check_sides(planning, relation, test.query)
     if test.operator not in ("", "=") or any(holds_query(each) for each in test.values):
         return None
     if not isinstance(test.query, exp.Select) or test.query.args.get("from_") is None:
