@@ -86,9 +86,12 @@ def test_hostile_lines_of_all_servers_in_one_query(penstock_spark: Any, tmp_path
         expected = 2 * len(lines) + stored
         read: list[int] = []
         spec = RunSpec(checkpoint=tmp_path / "checkpoint", duration=600)
-        watch = (lambda report: read.append(report.rows_in),)
-        run = run_live(flow.graph, penstock_spark, spec, observers=watch, until=lambda report: sum(read) >= expected)
-        run.wait(0.05)
+
+        def is_read(report: Any) -> bool:
+            read.append(report.rows_in)
+            return sum(read) >= expected
+
+        run_live(flow.graph, penstock_spark, spec, until=is_read).wait(0.05)
     assert sum(read) == expected
     letters = Counter({"size": "socket"}.get(letter.step, letter.step) for letter in dead)
     assert {name: rows[name] + letters[name] for name in ("tcp", "http", "socket")} == {
