@@ -148,7 +148,7 @@ def test_where_the_classes_cannot_be_made_json_is_read_as_before(
     offer_plain_json(session)
     offer_plain_json(session)
     assert not reads_plainly(session)
-    assert [record.message.partition(":")[0] for record in caplog.records] == [
+    assert [message.partition(":")[0] for message in caplog.messages] == [
         "JSON is read by from_json alone, which is slower"
     ]
 
