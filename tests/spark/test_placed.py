@@ -45,7 +45,8 @@ def workers(folder: Path) -> tuple[set[int], set[int]]:
 def test_steps_share_workers_unless_they_are_kept_apart(penstock_spark: Any, tmp_path: Path) -> None:
     one, two = set[int](), set[int]()
     for turn in range(20):  # Spark takes the worker that has waited longest, which one run alone need not meet twice
-        penstock_spark.range(0, turn, 1, 1).mapInArrow(lambda batches: batches, "id bigint").collect()  # one more has its turn
+        skipped = penstock_spark.range(0, turn, 1, 1).mapInArrow(lambda batches: batches, "id bigint")
+        skipped.collect()  # one worker more has its turn
         run_bounded(flow(tmp_path / f"shared-{turn}").graph, penstock_spark)
         first, second = workers(tmp_path / f"shared-{turn}")
         one, two = one | first, two | second
