@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -372,6 +372,24 @@ def verify_audit(
     return manager.records.verify_audit(noted)
 
 
+@contextmanager
+def _in_background(targets: Mapping[str, Callable[[threading.Event], None]]) -> Iterator[None]:
+    """Runs each in a thread of its own, until it is asked to stop."""
+    stopping = threading.Event()
+    threads = [
+        threading.Thread(target=target, args=(stopping,), name=f"penstock-{name}", daemon=True)
+        for name, target in targets.items()
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        for thread in threads:
+            thread.join(10.0)
+
+
 def make_app(
     manager: Manager,
     hosts: tuple[str, ...] = (),
@@ -388,21 +406,12 @@ def make_app(
 
     @asynccontextmanager
     async def watching(app: FastAPI) -> AsyncIterator[None]:
-        stopping = threading.Event()
-        threads = [
-            threading.Thread(target=target, args=(stopping,), name=f"penstock-{name}", daemon=True)
-            for name, target in threads_of.items()
-        ]
-        for thread in threads:
-            thread.start()
-        assets()  # compressed before the first page is asked for
-        app.state.log = None if log is None else ServedLog(log, manager.records)
-        yield
-        if app.state.log is not None:
-            await app.state.log.close()
-        stopping.set()
-        for thread in threads:
-            thread.join(10.0)
+        with _in_background(threads_of):
+            assets()  # compressed before the first page is asked for
+            app.state.log = None if log is None else ServedLog(log, manager.records)
+            yield
+            if app.state.log is not None:
+                await app.state.log.close()
 
     app = FastAPI(
         title="Penstock jobs",
