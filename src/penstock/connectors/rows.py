@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.graph.row import row_class
@@ -70,10 +70,14 @@ def refusals_of(numbered: DataFrame, refused: Mapping[int, str]) -> list[Refusal
     """
     if not refused:
         return []
-    *names, number = numbered.columns
-    make = row_class(tuple(names))
-    found = rows_of(numbered.where(f"{number} in ({', '.join(map(str, refused))})"))
-    return [Refusal(row[-1], tuple.__new__(make, row[:-1]), refused[row[-1]]) for row in found]
+    found = numbered.where(f"{numbered.columns[-1]} in ({', '.join(map(str, refused))})")
+    return all_refused(found, refused.__getitem__)
+
+
+def all_refused(numbered: DataFrame, said: Callable[[int], str]) -> list[Refusal]:
+    """Every row of a frame as one that is refused: the last column is its number, by which `said` knows what is said against it."""
+    make = row_class(tuple(numbered.columns[:-1]))
+    return [Refusal(row[-1], tuple.__new__(make, row[:-1]), said(row[-1])) for row in rows_of(numbered)]
 
 
 def arrow_of(frame: DataFrame) -> pa.Table:

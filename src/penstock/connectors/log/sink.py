@@ -16,14 +16,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import REFUSED, Batch, Refusal, SinkContext, StagedBatch, rows_of
+from penstock.connectors.base import REFUSED, Batch, Refusal, SinkContext, StagedBatch
 from penstock.connectors.delivery import SKIP, Entry, LedgerSink, verdict
 from penstock.connectors.file_ledger import FileLedger, Intent, LedgerState
+from penstock.connectors.rows import all_refused
 from penstock.errors import DeliveryError, RunError, SchemaError, nearest
 from penstock.faults import passing
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
 from penstock.graph.nodes.changes import DELETE, OPERATION
-from penstock.graph.row import row_class
 from penstock.graph.types import quote
 from penstock.log import Log, LogError, ProducerFenced, TopicExists
 from penstock.log.produce.partitioner import partition_for
@@ -93,12 +93,12 @@ class LogSink(LedgerSink):
 
     def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[StagedBatch, list[Refusal]]:
         """As `stage`, without the records that have no key where the topic is compacted, which are told."""
+        if not self.needs_keys:
+            return self.stage(frame, batch), []
         numbered = frame.selectExpr("*", f"monotonically_increasing_id() as {_NUMBER}")
-        keyless = f"{_key_text(_key(batch.options))} is null" if self.needs_keys else "false"
+        keyless = f"{_key_text(_key(batch.options))} is null"
         staged = self.stage(numbered.where(f"not ({keyless})").drop(_NUMBER), batch)
-        refused = rows_of(numbered.where(keyless)) if self.needs_keys else []
-        make = row_class(tuple(frame.columns))
-        return staged, [Refusal(row[-1], tuple.__new__(make, row[:-1]), _keyless(batch)) for row in refused]
+        return staged, all_refused(numbered.where(keyless), lambda number: _keyless(batch))
 
     def close(self) -> None:
         """Closes the log."""
